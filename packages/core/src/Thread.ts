@@ -1,0 +1,101 @@
+/**
+ * A conversation: messages in order, only ever appended to.
+ *
+ * @since 0.1.0
+ */
+import * as Either from "effect/Either"
+import { dual } from "effect/Function"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Issues from "./internal/issues.ts"
+import { describe, isPlainObject, JsonObject } from "./internal/json.ts"
+import * as Message from "./Message.ts"
+import type { Issue, ValidationError } from "./ValidationError.ts"
+
+/**
+ * @since 0.1.0
+ * @category schemas
+ */
+export const Thread = Schema.Struct({
+  messages: Schema.Array(Message.Message),
+  metadata: Schema.optionalWith(JsonObject, { default: () => ({}) })
+}).annotations({ identifier: "Thread" })
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface Thread extends Schema.Schema.Type<typeof Thread> {}
+
+/**
+ * A thread without messages.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const empty: Thread = { messages: [], metadata: {} }
+
+/**
+ * Makes a thread of messages. Throws a `ValidationError` that names every message that is not one.
+ *
+ * @example
+ * ```ts
+ * import { Message, Thread } from "@allm/core"
+ *
+ * const thread = Thread.make([Message.system("Be brief."), Message.user("Hi")])
+ *
+ * assert.strictEqual(thread.messages.length, 2)
+ * ```
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (
+  messages: Iterable<Message.Message>,
+  metadata: { readonly [key: string]: unknown } = {}
+): Thread => {
+  const thread = { messages: [...messages], metadata }
+  return Issues.orThrow("invalid_thread", issues(thread), thread)
+}
+
+/**
+ * Adds messages at the end; the thread given stays as it is.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const append: {
+  (messages: Message.Message | ReadonlyArray<Message.Message>): (self: Thread) => Thread
+  (self: Thread, messages: Message.Message | ReadonlyArray<Message.Message>): Thread
+} = dual(2, (self: Thread, messages: Message.Message | ReadonlyArray<Message.Message>): Thread => ({
+  ...self,
+  messages: self.messages.concat(messages)
+}))
+
+/**
+ * The newest message, if any.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const last = (self: Thread): Option.Option<Message.Message> =>
+  Option.fromNullable(self.messages[self.messages.length - 1])
+
+/**
+ * Checks a value of unknown origin and reports every problem in every message. An empty thread is valid.
+ *
+ * @since 0.1.0
+ * @category decoding
+ */
+export const validate = (input: unknown): Either.Either<Thread, ValidationError> =>
+  Either.map(
+    Issues.toEither("invalid_thread", issues(input), input as Schema.Schema.Encoded<typeof Thread>),
+    (thread) => Schema.decodeSync(Thread)(thread)
+  )
+
+const issues = (input: unknown): ReadonlyArray<Issue> =>
+  isPlainObject(input) && Array.isArray(input["messages"])
+    ? Issues.each("messages", input["messages"], Message.validate)
+    : [
+      Issues.issue([], "invalid_type", `a thread is { messages: […] }, not ${describe(input)}; write Thread.make([…])`)
+    ]

@@ -1,0 +1,79 @@
+/**
+ * Bad input, with every problem found and what to write instead.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import { formatPath } from "./internal/json.ts"
+
+/**
+ * One problem: where it is, a stable code, and a sentence that says what to write instead.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const Issue = Schema.Struct({
+  path: Schema.Array(Schema.Union(Schema.String, Schema.Number)),
+  code: Schema.String,
+  message: Schema.String
+})
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface Issue extends Schema.Schema.Type<typeof Issue> {}
+
+/**
+ * What kind of input was refused.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const Reason = Schema.Literal(
+  "invalid_request",
+  "invalid_message",
+  "invalid_tool",
+  "invalid_tool_call",
+  "invalid_thread",
+  "invalid_options"
+)
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type Reason = typeof Reason.Type
+
+/**
+ * Input that cannot be used. Constructors throw it, effects fail with it; it lists every problem, not just the first.
+ *
+ * @example
+ * ```ts
+ * import { Request, ValidationError } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * const refused = Request.validate({ messages: [], temperature: 3 })
+ *
+ * assert.deepStrictEqual(
+ *   Either.flip(refused).pipe(Either.map((error) => error.issues.map((issue) => issue.code)), Either.getOrThrow),
+ *   ["empty", "out_of_range"]
+ * )
+ * assert.strictEqual(ValidationError.Reason.literals.includes("invalid_request"), true)
+ * ```
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class ValidationError
+  extends Schema.TaggedError<ValidationError>("@allm/core/ValidationError")("ValidationError", {
+    reason: Reason,
+    issues: Schema.NonEmptyArray(Issue)
+  })
+{
+  override get message(): string {
+    const count = this.issues.length
+    const head = `validation failed: ${this.reason} (${count} error${count === 1 ? "" : "s"})`
+    return [head, ...this.issues.map((issue) => `- ${formatPath(issue.path)}: ${issue.message}`)].join("\n")
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The deadlines of a batch, kept by one fiber that sleeps until the next of them.
+ *
+ * `Effect.timeout` forks and races per call, which costs more than everything else together; one sleeper per batch costs
+ * next to nothing, and as it sleeps on the Clock, a TestClock drives it.
+ */
+import type * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
+
+export interface Timed {
+  /** In milliseconds of the clock; set when the entry is added. */
+  deadline: number
+  /** Over and done with: its deadline no longer matters. */
+  readonly isSettled: boolean
+}
+
+export class Timekeeper<E extends Timed> {
+  private readonly clock: Clock.Clock
+  private readonly fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
+  private readonly onDue: (entry: E) => void
+  private readonly onOverdue: (entry: E) => void
+  // Entries with the same limit fall due in the order they came, so a queue per limit is sorted by itself.
+  private readonly queues = new Map<number, Queue<E>>()
+  private sleeper: Fiber.RuntimeFiber<void> | undefined
+  private wakesAt = Infinity
+
+  constructor(options: {
+    readonly clock: Clock.Clock
+    readonly fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
+    /** The deadline has come: tell the entry to stop. */
+    readonly onDue: (entry: E) => void
+    /** It was told, had its turn to stop, and has not. */
+    readonly onOverdue: (entry: E) => void
+  }) {
+    this.clock = options.clock
+    this.fork = options.fork
+    this.onDue = options.onDue
+    this.onOverdue = options.onOverdue
+  }
+
+  add(entry: E, limit: number): void {
+    if (limit === Infinity) return
+    entry.deadline = this.now() + limit
+    let queue = this.queues.get(limit)
+    if (queue === undefined) this.queues.set(limit, queue = new Queue())
+    queue.push(entry)
+    if (entry.deadline < this.wakesAt) this.sleepAgain()
+  }
+
+  stop(): void {
+    this.sleeper?.unsafeInterruptAsFork(FiberId.none)
+    this.sleeper = undefined
+    this.wakesAt = Infinity
+    this.queues.clear()
+  }
+
+  // The wall clock can be set back while a tool runs; this one cannot.
+  private now(): number {
+    return Number(this.clock.unsafeCurrentTimeNanos()) / 1_000_000
+  }
+
+  private sleepAgain(): void {
+    const asleep = this.sleeper
+    this.wakesAt = this.earliest()
+    this.sleeper = this.fork(this.watch)
+    asleep?.unsafeInterruptAsFork(FiberId.none)
+  }
+
+  private earliest(): number {
+    let earliest = Infinity
+    for (const queue of this.queues.values()) {
+      const first = queue.peek()
+      if (first !== undefined && first.deadline < earliest) earliest = first.deadline
+    }
+    return earliest
+  }
+
+  private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
+    this.wakesAt = this.earliest()
+    if (this.wakesAt === Infinity) {
+      this.sleeper = undefined
+      return Effect.void
+    }
+    // Rounded up: a timer may fire a fraction early, and the rest of a millisecond is no reason to sleep again.
+    const rest = Duration.millis(Math.max(0, Math.ceil(this.wakesAt - this.now())))
+    return Effect.zipRight(this.clock.sleep(rest), this.wake)
+  })
+
+  private readonly wake: Effect.Effect<void> = Effect.suspend(() => {
+    const due = this.takeDue()
+    for (const entry of due) this.onDue(entry)
+    // An interrupted fiber needs its turn of the scheduler to run its finalizers. Whoever is still there after that is not
+    // going to stop by itself.
+    return Effect.zipRight(
+      Effect.zipRight(Effect.yieldNow(), Effect.yieldNow()),
+      Effect.suspend(() => {
+        for (const entry of due) if (!entry.isSettled) this.onOverdue(entry)
+        return this.watch
+      })
+    )
+  })
+
+  private takeDue(): ReadonlyArray<E> {
+    const soon = this.now() + 1
+    const due: Array<E> = []
+    for (const queue of this.queues.values()) {
+      for (let entry = queue.peek(); entry !== undefined && entry.deadline < soon; entry = queue.peek()) {
+        due.push(entry)
+        queue.shift()
+      }
+    }
+    return due
+  }
+}
+
+/** First in, first out, forgetting settled entries at its head. */
+class Queue<E extends Timed> {
+  private readonly entries: Array<E> = []
+  private head = 0
+
+  push(entry: E): void {
+    this.entries.push(entry)
+  }
+
+  shift(): void {
+    this.head++
+  }
+
+  peek(): E | undefined {
+    while (this.head < this.entries.length && this.entries[this.head]!.isSettled) this.head++
+    return this.entries[this.head]
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * The context handed to a handler. Everything that costs something is made when it is first read: most handlers look at
+ * neither the signal nor the idempotency key.
+ */
+import * as Effect from "effect/Effect"
+import type { ToolCall } from "../ToolCall.ts"
+import type { Service } from "../ToolContext.ts"
+
+/** What every call of a batch shares. */
+export interface Shared {
+  readonly context: { readonly [key: string]: unknown }
+  readonly sessionId: string | undefined
+  readonly requestId: string | undefined
+  readonly engine: unknown
+}
+
+export class ContextImpl implements Service {
+  readonly toolCall: ToolCall
+  private readonly shared: Shared
+  private readonly report: (value: unknown) => Effect.Effect<void>
+  private controller: AbortController | undefined
+  private aborted = false
+
+  constructor(toolCall: ToolCall, shared: Shared, report: (value: unknown) => Effect.Effect<void>) {
+    this.toolCall = toolCall
+    this.shared = shared
+    this.report = report
+  }
+
+  get context(): { readonly [key: string]: unknown } {
+    return this.shared.context
+  }
+
+  get sessionId(): string | undefined {
+    return this.shared.sessionId
+  }
+
+  get requestId(): string | undefined {
+    return this.shared.requestId
+  }
+
+  get engine(): unknown {
+    return this.shared.engine
+  }
+
+  get signal(): AbortSignal {
+    if (this.controller === undefined) {
+      this.controller = new AbortController()
+      if (this.aborted) this.controller.abort()
+    }
+    return this.controller.signal
+  }
+
+  get idempotencyKey(): string {
+    const scope = this.shared.sessionId ?? this.shared.requestId
+    return scope === undefined ? this.toolCall.id : `${scope}/${this.toolCall.id}`
+  }
+
+  // Arrows, so that a handler may take the function out of the context.
+  readonly progress = (value: unknown): Effect.Effect<void> => Effect.suspend(() => this.report(value))
+
+  readonly unsafeProgress = (value: unknown): void => {
+    // Reported at once; only an Effect can wait for a slow consumer.
+    void this.report(value)
+  }
+
+  abort(): void {
+    this.aborted = true
+    this.controller?.abort()
+  }
+}

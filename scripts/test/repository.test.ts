@@ -1,0 +1,47 @@
+import { execFileSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { assert, describe, it } from "vitest"
+import { createViteServer } from "vitest/node"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const sources = Object.fromEntries(
+  readdirSync(join(root, "packages")).map((directory) => {
+    const manifest = JSON.parse(readFileSync(join(root, "packages", directory, "package.json"), "utf8"))
+    return [manifest.name as string, join(root, "packages", directory, "src/index.ts")]
+  })
+)
+
+describe("repository", () => {
+  it("runs examples from source, without a build", () => {
+    for (const [name, source] of Object.entries(sources)) {
+      const resolve = `console.log(import.meta.resolve(${JSON.stringify(name)}))`
+      const args = ["--conditions=@allm/source", "--input-type=module", "--eval", resolve]
+      const found = execFileSync(process.execPath, args, { cwd: root, encoding: "utf8" })
+      assert.strictEqual(found.trim(), pathToFileURL(source).href)
+    }
+  })
+
+  it("runs tests from source, without a build", async () => {
+    const server = await createViteServer({
+      configFile: join(root, "vitest.config.ts"),
+      server: { middlewareMode: true, ws: false, watch: null },
+      optimizeDeps: { noDiscovery: true }
+    })
+    try {
+      for (const [name, source] of Object.entries(sources)) {
+        const found = await server.pluginContainer.resolveId(name, join(root, "index.ts"), { ssr: true })
+        assert.strictEqual(found?.id, source)
+      }
+    } finally {
+      await server.close()
+    }
+  })
+
+  it("installs from any registry: the lock file names none", () => {
+    const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"))
+    const named = Object.keys(packages).filter((key) => !packages[key].link && packages[key].resolved !== undefined)
+    assert.deepStrictEqual(named, [])
+  })
+})
