@@ -1,11 +1,15 @@
-import { readdirSync } from "node:fs"
+import { existsSync, readdirSync } from "node:fs"
 import type { TestProjectConfiguration } from "vitest/config"
 
+const directory = new URL("./packages/", import.meta.url)
+
 // One project per package, named like its folder: `vitest --project core`.
-const packages = readdirSync(new URL("./packages", import.meta.url)).map((name): TestProjectConfiguration => ({
-  extends: true,
-  test: { name, include: [`packages/${name}/test/**/*.test.ts`] }
-}))
+const packages = readdirSync(directory)
+  .filter((name) => existsSync(new URL(`${name}/package.json`, directory)))
+  .map((name): TestProjectConfiguration => ({
+    extends: true,
+    test: { name, include: [`packages/${name}/test/**/*.test.ts`] }
+  }))
 
 // These start a process per test, so they get more time.
 const processes = ["examples", "docs", "scripts"].map((name): TestProjectConfiguration => ({

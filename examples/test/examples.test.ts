@@ -1,11 +1,12 @@
 import { execFile } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { assert, describe, it } from "vitest"
 
 const examples = fileURLToPath(new URL("..", import.meta.url))
-const names = readdirSync(`${examples}/src`)
+const names = readdirSync(join(examples, "src"))
   .filter((file) => /^\d\d-.*\.ts$/.test(file))
   .map((file) => file.slice(0, -".ts".length))
 
@@ -27,13 +28,13 @@ describe.concurrent("examples", () => {
 
   for (const name of names) {
     it(`${name} prints expected/${name}.txt`, async () => {
-      const expected = readFileSync(`${examples}/expected/${name}.txt`, "utf8")
+      const expected = readFileSync(join(examples, "expected", `${name}.txt`), "utf8")
       assert.strictEqual(await run(name), expected)
     })
   }
 
   it("expected/ has no file without an example", () => {
-    const expected = readdirSync(`${examples}/expected`).map((file) => file.slice(0, -".txt".length))
+    const expected = readdirSync(join(examples, "expected")).map((file) => file.slice(0, -".txt".length))
     assert.deepStrictEqual(expected.filter((name) => !names.includes(name)), [])
   })
 })

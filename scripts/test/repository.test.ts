@@ -1,21 +1,24 @@
 import { execFileSync } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { assert, describe, it } from "vitest"
 import { createViteServer } from "vitest/node"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
-const sources = Object.fromEntries(
-  readdirSync(join(root, "packages")).map((directory) => {
-    const manifest = JSON.parse(readFileSync(join(root, "packages", directory, "package.json"), "utf8"))
-    return [manifest.name as string, join(root, "packages", directory, "src/index.ts")]
-  })
-)
+const packages = readdirSync(join(root, "packages"))
+  .map((name) => join(root, "packages", name))
+  .filter((directory) => existsSync(join(directory, "package.json")))
+
+// From the name of each package to where its import has to lead.
+const sources: ReadonlyArray<readonly [name: string, source: string]> = packages.map((directory) => [
+  JSON.parse(readFileSync(join(directory, "package.json"), "utf8")).name,
+  join(directory, "src/index.ts")
+])
 
 describe("repository", () => {
   it("runs examples from source, without a build", () => {
-    for (const [name, source] of Object.entries(sources)) {
+    for (const [name, source] of sources) {
       const resolve = `console.log(import.meta.resolve(${JSON.stringify(name)}))`
       const args = ["--conditions=@allm/source", "--input-type=module", "--eval", resolve]
       const found = execFileSync(process.execPath, args, { cwd: root, encoding: "utf8" })
@@ -30,7 +33,7 @@ describe("repository", () => {
       optimizeDeps: { noDiscovery: true }
     })
     try {
-      for (const [name, source] of Object.entries(sources)) {
+      for (const [name, source] of sources) {
         const found = await server.pluginContainer.resolveId(name, join(root, "index.ts"), { ssr: true })
         assert.strictEqual(found?.id, source)
       }

@@ -284,11 +284,11 @@ export const image = (
   source: string | { readonly mediaType: string; readonly data: string },
   options?: { readonly detail?: string | undefined }
 ): ImagePart => {
-  const part = {
+  const part: ImagePart = {
     type: "image",
     source: typeof source === "string" ? fromUri(source) : { type: "base64", ...source },
     ...(options?.detail === undefined ? {} : { detail: options.detail })
-  } as const
+  }
   return Issues.orThrow("invalid_message", partIssues(part, []), part)
 }
 

@@ -471,11 +471,12 @@ const build = <T extends Any>(
     replay: given["replay"] ?? "never",
     exclusive: keyOf(given["exclusive"]),
     metadata: given["metadata"] ?? {}
-  } as unknown as T
-  return Compiled.register(Object.freeze(tool), {
+  }
+  // The options were checked one by one above, for callers without types too.
+  return Compiled.register(Object.freeze(tool) as unknown as T, {
     decode: arguments_.decode,
-    encodeSuccess: Compiled.encoder(tool.success),
-    encodeFailure: Compiled.encoder(tool.failure)
+    encodeSuccess: Compiled.encoder(tool.success as Schema.Schema.Any | undefined),
+    encodeFailure: Compiled.encoder(tool.failure as Schema.Schema.Any | undefined)
   })
 }
 

@@ -14,7 +14,8 @@ import { describe, isPlainObject } from "./json.ts"
 import { compiledOf } from "./tool.ts"
 import { ContextImpl } from "./toolContext.ts"
 
-type Outcome = Effect.Effect<ToolResult.ToolOutcome, ToolError.ToolError, unknown>
+// What tools need is erased in here; the public signatures carry it.
+type Outcome = Effect.Effect<ToolResult.ToolOutcome, ToolError.ToolError>
 
 export interface Ids {
   readonly toolName: string
@@ -54,9 +55,9 @@ const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   (typeof value === "object" || typeof value === "function") && value !== null && "then" in value &&
   typeof value.then === "function"
 
-const lift = (returned: unknown, context: Service): Effect.Effect<unknown, unknown, unknown> => {
+const lift = (returned: unknown, context: Service): Effect.Effect<unknown, unknown> => {
   if (Effect.isEffect(returned)) {
-    const effect = returned as Effect.Effect<unknown, unknown, unknown>
+    const effect = returned as Effect.Effect<unknown, unknown>
     const provided = Effect.provideService(effect, ToolContext, context)
     return Effect.onInterrupt(provided, () => Effect.sync(() => abort(context)))
   }

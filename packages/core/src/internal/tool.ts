@@ -12,7 +12,7 @@ import { describe, isPlainObject } from "./json.ts"
 /** A check that is synchronous unless a schema is not: the price of an Effect is only paid where one is needed. */
 export type Check<Issue> = (
   value: unknown
-) => Either.Either<unknown, Issue> | Effect.Effect<Either.Either<unknown, Issue>, never, unknown>
+) => Either.Either<unknown, Issue> | Effect.Effect<Either.Either<unknown, Issue>>
 
 export interface Compiled {
   readonly decode: Check<ReadonlyArray<ArgumentIssue>>
@@ -20,9 +20,9 @@ export interface Compiled {
   readonly encodeFailure: Check<string> | undefined
 }
 
-const compiled = new WeakMap<Any, Compiled>()
+const compiled = new WeakMap<object, Compiled>()
 
-export const register = <T extends Any>(tool: T, parts: Compiled): T => {
+export const register = <T extends object>(tool: T, parts: Compiled): T => {
   compiled.set(tool, parts)
   return tool
 }
@@ -31,15 +31,17 @@ export const register = <T extends Any>(tool: T, parts: Compiled): T => {
 export const compiledOf = (tool: Any): Compiled => compiled.get(tool)!
 
 export const isRegistered = (value: unknown): value is Any =>
-  typeof value === "object" && value !== null && compiled.has(value as Any)
+  typeof value === "object" && value !== null && compiled.has(value)
 
-const check = <A, I, Issue>(
-  run: (value: unknown) => Effect.Effect<A, ParseResult.ParseIssue, unknown>,
+const check = <Issue>(
+  run: (value: unknown) => Effect.Effect<unknown, ParseResult.ParseIssue>,
   format: (issue: ParseResult.ParseIssue) => Issue
 ): Check<Issue> =>
 (value) => {
   const result = run(value)
-  return Either.isEither(result) ? Either.mapLeft(result, format) : Effect.either(Effect.mapError(result, format))
+  return Either.isEither(result)
+    ? Either.mapLeft(result as Either.Either<unknown, ParseResult.ParseIssue>, format)
+    : Effect.either(Effect.mapError(result, format))
 }
 
 const formatArguments = (issue: ParseResult.ParseIssue): ReadonlyArray<ArgumentIssue> =>
@@ -50,7 +52,7 @@ const formatArguments = (issue: ParseResult.ParseIssue): ReadonlyArray<ArgumentI
 
 export const decoder = (schema: Schema.Schema.Any): Check<ReadonlyArray<ArgumentIssue>> =>
   onlyObjects(check(
-    ParseResult.decodeUnknown(schema as Schema.Schema<unknown, unknown, unknown>, { errors: "all" }),
+    ParseResult.decodeUnknown(schema as Schema.Schema<unknown, unknown>, { errors: "all" }),
     formatArguments
   ))
 
@@ -76,4 +78,4 @@ const formatPlaces = (issue: ParseResult.ParseIssue): string =>
 export const encoder = (schema: Schema.Schema.Any | undefined): Check<string> | undefined =>
   schema === undefined
     ? undefined
-    : check(ParseResult.encodeUnknown(schema as Schema.Schema<unknown, unknown, unknown>), formatPlaces)
+    : check(ParseResult.encodeUnknown(schema as Schema.Schema<unknown, unknown>), formatPlaces)

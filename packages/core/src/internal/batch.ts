@@ -1,0 +1,647 @@
+/**
+ * One batch of calls, run to its end: the only implementation, behind `run` and behind `stream`.
+ *
+ * Every call is one fiber of its own on the caller's runtime, observed by callbacks inside a single `Effect.async`. Such
+ * fibers are nobody's children, so what Effect does for children is done here: they are interrupted with the caller, they
+ * see and give back its FiberRefs, and their defects are caught.
+ */
+import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
+import * as Option from "effect/Option"
+import type { ToolEvent } from "../Event.ts"
+import { isReserved } from "../HaltReason.ts"
+import * as OnToolError from "../OnToolError.ts"
+import type { Any } from "../Tool.ts"
+import type { ToolCall } from "../ToolCall.ts"
+import * as ToolError from "../ToolError.ts"
+import type { Service as Executor } from "../ToolExecutor.ts"
+import * as ToolResult from "../ToolResult.ts"
+import { json as jsonEncoder, type Service as Encoder } from "../ToolResultEncoder.ts"
+import { Fold } from "./fold.ts"
+import { describe, isLongerThan } from "./json.ts"
+import { fromCause, type Ids, outcomeProblem } from "./lift.ts"
+import { type Exclusion, Order } from "./order.ts"
+import { forModel } from "./projection.ts"
+import type { CallTrace, Telemetry } from "./telemetry.ts"
+import { Timekeeper } from "./timekeeper.ts"
+import { compiledOf } from "./tool.ts"
+import { ContextImpl, type Shared } from "./toolContext.ts"
+
+export type Approval = { readonly _tag: "Approved" } | { readonly _tag: "Denied"; readonly reason?: string | undefined }
+
+export type Siblings = "drain" | "interrupt" | { readonly drainFor: Duration.Duration }
+
+export interface Plan {
+  readonly calls: ReadonlyArray<ToolCall>
+  readonly tools: ReadonlyMap<string, Any>
+  readonly executor: Executor
+  readonly encoder: Encoder
+  readonly onToolError: "continue" | "halt" | ((call: ToolCall, error: ToolError.ToolError) => unknown)
+  readonly toolTimeout: Duration.Duration
+  readonly concurrency: number
+  readonly siblings: Siblings
+  readonly shared: Shared
+  readonly approvals: { readonly [toolCallId: string]: Approval }
+  readonly maxArgumentsLength: number
+  readonly clock: Clock.Clock
+  readonly telemetry: Telemetry
+  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.RuntimeFiber<A, E>
+  /** Where events go besides the fold; back-pressured. */
+  readonly emit: ((events: ReadonlyArray<ToolEvent>) => Effect.Effect<void>) | undefined
+}
+
+// Events that may wait for a slow consumer before no further call is started.
+const roomForEvents = 64
+
+// Calls that may end synchronously in one turn before other fibers get theirs.
+const burst = 512
+
+class Call {
+  readonly toolCall: ToolCall
+  readonly tool: Any | undefined
+  readonly ids: Ids
+  readonly context: ContextImpl
+  deadline = Infinity
+  isSettled = false
+  fiber: Fiber.RuntimeFiber<unknown, unknown> | undefined
+  /** Over its limit. */
+  expired = false
+  /** Told to stop because a sibling halted. */
+  stopped = false
+  stage: "gate" | "run" | "policy" = "run"
+  exclusion: Exclusion | undefined
+  fault: ToolError.ToolError | undefined
+  trace: CallTrace | undefined
+
+  constructor(toolCall: ToolCall, tool: Any | undefined, shared: Shared, report: (call: Call, value: unknown) => Effect.Effect<void>) {
+    this.toolCall = toolCall
+    this.tool = tool
+    this.ids = { toolName: toolCall.name, toolCallId: toolCall.id }
+    this.context = new ContextImpl(toolCall, shared, (value) => report(this, value))
+  }
+}
+
+export class Batch {
+  readonly fold: Fold
+  readonly fibers: Array<Fiber.RuntimeFiber<unknown, unknown>> = []
+  private readonly plan: Plan
+  private readonly order: Order<Call>
+  private readonly running = new Set<Call>()
+  private readonly timekeeper: Timekeeper<Call | DrainLimit>
+  private readonly resume: (effect: Effect.Effect<void>) => void
+  private left: number
+  private pumping = false
+  private halted = false
+  private buffer: Array<ToolEvent> = []
+  private emission: Fiber.RuntimeFiber<void> | undefined
+  private readonly waitingForRoom: Array<() => void> = []
+  private closed = false
+  private onIdle: (() => void) | undefined
+
+  constructor(plan: Plan, resume: (effect: Effect.Effect<void>) => void) {
+    this.plan = plan
+    this.resume = resume
+    this.fold = new Fold(plan.calls)
+    const automatic: Array<Call> = []
+    const manual: Array<ToolCall> = []
+    for (const toolCall of plan.calls) {
+      const tool = plan.tools.get(toolCall.name)
+      if (tool?.manual === true) manual.push(toolCall)
+      else automatic.push(new Call(toolCall, tool, plan.shared, this.progress))
+    }
+    this.left = automatic.length
+    this.order = new Order(automatic, plan.concurrency, exclusionOf)
+    this.timekeeper = new Timekeeper<Call | DrainLimit>({
+      clock: plan.clock,
+      fork: plan.fork,
+      onDue: (entry) => entry instanceof Call ? this.expire(entry) : this.stopSiblings(),
+      onOverdue: (entry) => {
+        if (entry instanceof Call) this.abandon(entry)
+      }
+    })
+    if (manual.length > 0) this.push({ _tag: "ManualToolCalls", toolCalls: manual })
+  }
+
+  start(): void {
+    this.pump()
+  }
+
+  /** Interrupts everything and waits until it is over, or past its deadline. Nothing is emitted from here on. */
+  cancel(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      this.closed = true
+      this.buffer = []
+      this.order.drop()
+      this.emission?.unsafeInterruptAsFork(FiberId.none)
+      for (const call of this.running) this.interrupt(call)
+      return Effect.uninterruptible(
+        Effect.async<void>((resume) => {
+          this.onIdle = () => resume(Effect.sync(() => this.timekeeper.stop()))
+          this.checkIdle()
+        })
+      )
+    })
+  }
+
+  private checkIdle(): void {
+    if (this.running.size === 0) this.onIdle?.()
+  }
+
+  // --- starting -------------------------------------------------------------------------------------------------------
+
+  private readonly pump = (): void => {
+    if (this.pumping || this.closed) return
+    this.pumping = true
+    for (let started = 0; this.emission === undefined || this.buffer.length < roomForEvents; started++) {
+      if (started === burst) {
+        this.plan.fork(Effect.zipRight(Effect.yieldNow(), Effect.sync(this.pump)))
+        break
+      }
+      const call = this.order.next()
+      if (call === undefined) break
+      this.begin(call)
+    }
+    this.pumping = false
+    this.flush()
+  }
+
+  private begin(call: Call): void {
+    this.running.add(call)
+    const { fault, tool, toolCall } = call
+    const approval = this.plan.approvals[toolCall.id]
+    if (tool !== undefined && fault === undefined && approval === undefined && tool.needsApproval !== false) {
+      return this.gate(call, tool)
+    }
+    this.started(call)
+    const refusal = fault ?? this.refusal(call, approval)
+    if (refusal !== undefined) return this.failed(call, refusal)
+    this.execute(call, tool!)
+  }
+
+  private started(call: Call): void {
+    const { toolCall } = call
+    call.trace = this.plan.telemetry.start(toolCall)
+    this.push({
+      _tag: "ToolExecutionStarted",
+      ...call.ids,
+      ...("arguments" in toolCall ? { arguments: toolCall.arguments } : {})
+    })
+  }
+
+  /** Why the call must not reach the executor. */
+  private refusal(call: Call, approval: Approval | undefined): ToolError.ToolError | undefined {
+    const { toolCall } = call
+    if (call.tool === undefined) {
+      const known = [...this.plan.tools.keys()].map((name) => JSON.stringify(name)).join(", ")
+      return new ToolError.NotFound({
+        ...call.ids,
+        detail: known === "" ? "there are no tools" : `there is no such tool; the tools are ${known}`
+      })
+    }
+    if (approval?._tag === "Denied") {
+      return new ToolError.Denied({ ...call.ids, ...(approval.reason === undefined ? {} : { detail: approval.reason }) })
+    }
+    const limit = this.plan.maxArgumentsLength
+    if ((toolCall.rawArguments?.length ?? 0) > limit || isLongerThan(toolCall.arguments, limit)) {
+      return invalidArguments(call.ids, `arguments are longer than ${limit} characters; send less at a time`)
+    }
+    if (!("arguments" in toolCall)) {
+      const text = toolCall.rawArguments ?? ""
+      const parsed = Either.try({
+        try: (): unknown => JSON.parse(text),
+        catch: (error) => error instanceof Error ? error.message : String(error)
+      })
+      return invalidArguments(
+        call.ids,
+        Either.isLeft(parsed) ? `arguments are not valid JSON: ${parsed.left}` : "arguments are missing"
+      )
+    }
+  }
+
+  // --- approval -------------------------------------------------------------------------------------------------------
+
+  private gate(call: Call, tool: Any): void {
+    const predicate = tool.needsApproval
+    if (typeof predicate !== "function") return this.pending(call)
+    call.stage = "gate"
+    const asked = Effect.suspend(() => {
+      const decoded = compiledOf(tool).decode(call.toolCall.arguments)
+      const ask = (params: Either.Either<unknown, unknown>): Effect.Effect<unknown, unknown> => {
+        // Arguments that do not decode never reach the handler: there is nothing to consent to.
+        if (Either.isLeft(params)) return Effect.succeed(false)
+        const answer = predicate(params.right as never, call.context)
+        return Effect.isEffect(answer) ? answer as Effect.Effect<unknown, unknown> : Effect.succeed(answer)
+      }
+      return Either.isEither(decoded) ? ask(decoded) : Effect.flatMap(decoded, ask)
+    })
+    this.stage(call, asked, (exit) => {
+      // Only a clear "no" lets the call through.
+      if (!Exit.isSuccess(exit) || exit.value !== false) return this.pending(call)
+      call.stage = "run"
+      this.started(call)
+      const refusal = this.refusal(call, undefined)
+      if (refusal !== undefined) return this.failed(call, refusal)
+      this.execute(call, tool)
+    })
+  }
+
+  private pending(call: Call): void {
+    this.finish(call, [{ _tag: "ToolHalt", ...call.ids, reason: "approval", isError: false }])
+    this.halt()
+  }
+
+  // --- running --------------------------------------------------------------------------------------------------------
+
+  private execute(call: Call, tool: Any): void {
+    const { context, toolCall } = call
+    let effect = Effect.suspend(() =>
+      this.plan.executor.execute(tool, toolCall.arguments, context) as Effect.Effect<ToolResult.ToolOutcome, unknown>
+    )
+    if (tool.retry !== undefined) {
+      effect = Effect.retry(effect as Effect.Effect<ToolResult.ToolOutcome, ToolError.ToolError>, {
+        schedule: tool.retry,
+        while: isTransient
+      })
+    }
+    this.stage(call, call.trace === undefined ? effect : call.trace.inside(effect), (exit) => this.executed(call, tool, exit))
+  }
+
+  private executed(call: Call, tool: Any, exit: Exit.Exit<ToolResult.ToolOutcome, unknown>): void {
+    if (Exit.isSuccess(exit)) {
+      const problem = outcomeProblem(exit.value)
+      return problem === undefined
+        ? this.succeeded(call, tool, exit.value)
+        : this.failed(call, new ToolError.InvalidReturn({ ...call.ids, detail: problem }))
+    }
+    if (call.stopped && Cause.isInterrupted(exit.cause)) return this.interrupted(call)
+    const failure = Cause.failureOption(exit.cause)
+    if (Option.isNone(failure)) return this.failed(call, fromCause(call.ids, exit.cause))
+    this.failed(
+      call,
+      ToolError.isToolError(failure.value)
+        ? failure.value
+        : new ToolError.InvalidReturn({
+          ...call.ids,
+          detail: "an executor fails with a ToolError; this one failed with something else",
+          cause: exit.cause
+        })
+    )
+  }
+
+  /** Runs a piece of the call in a fiber of its own and goes on with how it ended, unless the call is over by then. */
+  private stage<A, E>(call: Call, effect: Effect.Effect<A, E>, next: (exit: Exit.Exit<A, E>) => void): void {
+    const fiber = this.plan.fork(effect)
+    const early = fiber.unsafePoll()
+    if (early !== null) {
+      if (Exit.isSuccess(early)) this.fibers.push(fiber)
+      return next(early)
+    }
+    call.fiber = fiber
+    if (call.deadline === Infinity && call.stage !== "policy") {
+      this.timekeeper.add(call, Duration.toMillis(call.tool?.timeout ?? this.plan.toolTimeout))
+    }
+    fiber.addObserver((exit) => {
+      if (call.isSettled) return
+      call.fiber = undefined
+      if (this.closed) {
+        call.isSettled = true
+        this.running.delete(call)
+        return this.checkIdle()
+      }
+      if (call.expired) return this.timedOut(call, false)
+      if (Exit.isSuccess(exit)) this.fibers.push(fiber)
+      next(exit)
+      this.pump()
+    })
+  }
+
+  private succeeded(call: Call, tool: Any, outcome: ToolResult.ToolOutcome): void {
+    switch (outcome._tag) {
+      case "Ok": {
+        if ("encoded" in outcome) return this.encode(call, outcome.encoded, (content) => this.answered(call, outcome, content))
+        const encode = tool.success === undefined ? undefined : compiledOf(tool).encodeSuccess
+        if (encode === undefined) return this.encode(call, outcome.value, (content) => this.answered(call, outcome, content))
+        return this.encodeBySchema(call, outcome, encode(outcome.value))
+      }
+      case "AskUser": {
+        const { options, question } = outcome
+        this.finish(call, [
+          { _tag: "ToolExecutionCompleted", ...call.ids, result: outcome },
+          { _tag: "AskUserRequested", ...call.ids, question, options }
+        ])
+        return this.halt()
+      }
+      case "Halt": {
+        const { reason, result } = outcome
+        if (isReserved(reason)) {
+          return this.failed(
+            call,
+            new ToolError.InvalidReturn({
+              ...call.ids,
+              detail: `the halt reason ${JSON.stringify(reason)} is reserved; choose another`,
+              reservedHaltReason: reason
+            })
+          )
+        }
+        return this.encode(call, result, (content) => {
+          this.finish(call, [
+            { _tag: "ToolExecutionCompleted", ...call.ids, result: outcome },
+            { _tag: "ToolHalt", ...call.ids, reason, result, content, isError: false }
+          ])
+          this.halt()
+        })
+      }
+    }
+  }
+
+  // For executors that do not encode by themselves.
+  private encodeBySchema(
+    call: Call,
+    outcome: ToolResult.Ok,
+    encoded: Either.Either<unknown, string> | Effect.Effect<Either.Either<unknown, string>>
+  ): void {
+    this.stage(call, Effect.suspend(() => Either.isEither(encoded) ? Effect.succeed(encoded) : encoded), (exit) => {
+      if (Exit.isSuccess(exit) && Either.isRight(exit.value)) {
+        return this.encode(call, exit.value.right, (content) => this.answered(call, outcome, content))
+      }
+      this.failed(call, new ToolError.InvalidReturn({ ...call.ids, detail: "the value does not fit the success schema" }))
+    })
+  }
+
+  private answered(call: Call, outcome: ToolResult.ToolOutcome, content: string): void {
+    this.finish(call, [
+      { _tag: "ToolExecutionCompleted", ...call.ids, result: outcome },
+      { _tag: "ToolResultEncoded", ...call.ids, content, isError: false }
+    ])
+  }
+
+  // --- encoding -------------------------------------------------------------------------------------------------------
+
+  private encode(
+    call: Call,
+    value: unknown,
+    onText: (content: string) => void,
+    onError: (error: ToolError.EncodingFailed) => void = (error) => this.failed(call, error)
+  ): void {
+    const { encoder } = this.plan
+    const read = (exit: Exit.Exit<unknown, unknown>): void =>
+      Exit.isSuccess(exit) && typeof exit.value === "string" ? onText(exit.value) : onError(encodingFailed(call.ids, exit))
+    // The default encoder is pure: what it returns is an Exit already.
+    const pure = encoder.encode === jsonEncoder.encode ? encoder.encode(value) : undefined
+    if (pure !== undefined && Exit.isExit(pure)) return read(pure)
+    this.stage(call, Effect.suspend(() => encoder.encode(value)), read)
+  }
+
+  /** The text of a failure always exists: what the encoder cannot say is said in plain JSON. */
+  private encodeError(call: Call, error: ToolError.ToolError, onText: (content: string) => void): void {
+    const projected = forModel(call.tool, error, this.plan.encoder.exposeDefects === true)
+    this.encode(
+      call,
+      projected,
+      onText,
+      () => onText(JSON.stringify({ error: typeof projected.error === "string" ? projected.error : error.reason }))
+    )
+  }
+
+  // --- failing --------------------------------------------------------------------------------------------------------
+
+  private failed(call: Call, error: ToolError.ToolError): void {
+    call.stage = "policy"
+    this.plan.telemetry.failed(call.trace, call.toolCall, error)
+    const { onToolError } = this.plan
+    if (onToolError === "continue") return this.reported(call, error)
+    if (onToolError === "halt") return this.halting(call, error)
+    const decided = Effect.suspend(() => {
+      const decision = onToolError(call.toolCall, error)
+      return Effect.isEffect(decision) ? decision as Effect.Effect<unknown, unknown> : Effect.succeed(decision)
+    })
+    this.stage(call, decided, (exit) => this.decided(call, error, exit))
+  }
+
+  private decided(call: Call, error: ToolError.ToolError, exit: Exit.Exit<unknown, unknown>): void {
+    if (Exit.isFailure(exit)) {
+      if (call.stopped && Cause.isInterruptedOnly(exit.cause)) return this.interrupted(call)
+      return this.halting(
+        call,
+        new ToolError.InvalidReturn({ ...call.ids, detail: "the onToolError function failed", cause: exit.cause })
+      )
+    }
+    const decision = exit.value
+    if (!OnToolError.isDecision(decision)) {
+      return this.halting(
+        call,
+        new ToolError.InvalidReturn({
+          ...call.ids,
+          detail:
+            `the onToolError function returned ${describe(decision)}; write OnToolError.continue(), .continueWith(value) or .halt`
+        })
+      )
+    }
+    if (decision === "continue" || (decision !== "halt" && decision._tag === "Continue")) return this.reported(call, error)
+    if (decision === "halt" || decision._tag === "Halt") return this.halting(call, error)
+    const result = ToolResult.ok(decision.value)
+    this.encode(
+      call,
+      decision.value,
+      (content) =>
+        this.finish(call, [
+          { _tag: "ToolExecutionCompleted", ...call.ids, result, replaced: error },
+          { _tag: "ToolResultEncoded", ...call.ids, content, isError: false }
+        ]),
+      // The function had its say: it is not asked about its own answer.
+      (unencodable) => this.halting(call, unencodable)
+    )
+  }
+
+  private reported(call: Call, error: ToolError.ToolError): void {
+    this.encodeError(call, error, (content) =>
+      this.finish(call, [
+        { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
+        { _tag: "ToolResultEncoded", ...call.ids, content, isError: true }
+      ]))
+  }
+
+  private halting(call: Call, error: ToolError.ToolError): void {
+    this.encodeError(call, error, (content) => {
+      this.finish(call, [
+        { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
+        { _tag: "ToolHalt", ...call.ids, reason: "tool_error", error, content, isError: true }
+      ])
+      this.halt()
+    })
+  }
+
+  private interrupted(call: Call): void {
+    call.stage = "policy"
+    this.reported(call, new ToolError.Interrupted(call.ids))
+  }
+
+  // --- limits ---------------------------------------------------------------------------------------------------------
+
+  private expire(call: Call): void {
+    if (call.isSettled || call.stage === "policy") return
+    call.expired = true
+    this.interrupt(call)
+  }
+
+  private abandon(call: Call): void {
+    if (call.isSettled || call.stage === "policy") return
+    this.plan.telemetry.abandoned(call.toolCall)
+    if (this.closed) {
+      call.isSettled = true
+      this.running.delete(call)
+      return this.checkIdle()
+    }
+    this.timedOut(call, true)
+  }
+
+  private timedOut(call: Call, abandoned: boolean): void {
+    call.fiber = undefined
+    call.expired = false
+    if (call.stage === "gate") {
+      this.pending(call)
+    } else if (call.stopped) {
+      this.interrupted(call)
+    } else {
+      const limitMillis = Duration.toMillis(call.tool?.timeout ?? this.plan.toolTimeout)
+      this.failed(call, new ToolError.Timeout({ ...call.ids, limitMillis, abandoned }))
+    }
+    this.pump()
+  }
+
+  private interrupt(call: Call): void {
+    call.context.abort()
+    call.fiber?.unsafeInterruptAsFork(FiberId.none)
+  }
+
+  // --- ending ---------------------------------------------------------------------------------------------------------
+
+  private halt(): void {
+    if (this.halted || this.closed) return
+    this.halted = true
+    const { siblings } = this.plan
+    if (siblings === "interrupt") this.stopSiblings()
+    else if (siblings !== "drain") this.timekeeper.add(new DrainLimit(), Duration.toMillis(siblings.drainFor))
+  }
+
+  private stopSiblings(): void {
+    for (const call of this.order.drop()) {
+      this.running.add(call)
+      call.isSettled = false
+      const error = new ToolError.Skipped(call.ids)
+      this.encodeError(call, error, (content) => this.end(call, [
+        { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
+        { _tag: "ToolResultEncoded", ...call.ids, content, isError: true }
+      ]))
+    }
+    for (const call of this.running) {
+      if (call.stage !== "policy") {
+        call.stopped = true
+        this.interrupt(call)
+      }
+    }
+    this.pump()
+  }
+
+  private finish(call: Call, events: ReadonlyArray<ToolEvent>): void {
+    this.order.release(call)
+    this.end(call, events)
+  }
+
+  private end(call: Call, events: ReadonlyArray<ToolEvent>): void {
+    call.isSettled = true
+    call.fiber = undefined
+    this.running.delete(call)
+    if (call.trace !== undefined) this.plan.telemetry.end(call.trace, events)
+    for (const event of events) this.push(event)
+    this.left--
+  }
+
+  // --- events ---------------------------------------------------------------------------------------------------------
+
+  private readonly progress = (call: Call, value: unknown): Effect.Effect<void> => {
+    // An abandoned handler may go on reporting; nobody listens any more.
+    if (this.closed || call.isSettled || call.expired) return Effect.void
+    this.push({ _tag: "ToolProgress", ...call.ids, value })
+    if (!this.pumping) this.flush()
+    if (this.buffer.length < roomForEvents) return Effect.void
+    return Effect.async((resume) => {
+      this.waitingForRoom.push(() => resume(Effect.void))
+    })
+  }
+
+  private push(event: ToolEvent): void {
+    this.fold.add(event)
+    if (this.plan.emit !== undefined) this.buffer.push(event)
+  }
+
+  private flush(): void {
+    if (this.closed || this.emission !== undefined) return
+    if (this.buffer.length === 0) {
+      if (this.left === 0) this.complete()
+      return
+    }
+    const events = this.buffer
+    this.buffer = []
+    const fiber = this.plan.fork(this.plan.emit!(events))
+    const emitted = (): void => {
+      this.emission = undefined
+      for (const proceed of this.waitingForRoom.splice(0)) proceed()
+      this.pump()
+    }
+    if (fiber.unsafePoll() !== null) return emitted()
+    this.emission = fiber
+    fiber.addObserver(emitted)
+  }
+
+  private complete(): void {
+    this.closed = true
+    this.timekeeper.stop()
+    this.resume(Effect.void)
+  }
+}
+
+/** When the siblings of a halted call are to be stopped. */
+class DrainLimit {
+  deadline = Infinity
+  isSettled = false
+}
+
+const invalidArguments = (ids: Ids, message: string): ToolError.InvalidArguments =>
+  new ToolError.InvalidArguments({ ...ids, issues: [{ path: [], message }] })
+
+const encodingFailed = (ids: Ids, exit: Exit.Exit<unknown, unknown>): ToolError.EncodingFailed => {
+  if (Exit.isSuccess(exit)) {
+    return new ToolError.EncodingFailed({ ...ids, path: [], detail: `the encoder gave ${describe(exit.value)}, not text` })
+  }
+  const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
+  return failure instanceof ToolError.EncodingFailed
+    ? new ToolError.EncodingFailed({ ...failure, ...ids })
+    : new ToolError.EncodingFailed({ ...ids, path: [], detail: "the encoder failed", cause: exit.cause })
+}
+
+// Running a handler again can help when it said no or crashed; wrong arguments stay wrong.
+const isTransient = (error: ToolError.ToolError): boolean =>
+  error._tag === "HandlerFailed" || error._tag === "HandlerRaised" || error._tag === "HandlerExit"
+
+/** Computed once per call, when its turn comes. */
+const exclusionOf = (call: Call): Exclusion => call.exclusion ??= computeExclusion(call)
+
+const computeExclusion = (call: Call): Exclusion => {
+  const exclusive = call.tool?.exclusive ?? false
+  if (typeof exclusive === "boolean") return exclusive
+  const decoded = compiledOf(call.tool!).decode(call.toolCall.arguments)
+  // A schema that needs an Effect gives no key yet: alone is the safe answer.
+  if (!Either.isEither(decoded)) return true
+  if (Either.isLeft(decoded)) return false
+  const key = Either.try({ try: () => exclusive(decoded.right as never), catch: (defect) => Cause.die(defect) })
+  if (Either.isRight(key)) return key.right
+  call.fault = new ToolError.HandlerRaised({ ...call.ids, cause: key.left })
+  return false
+}
