@@ -413,7 +413,7 @@ export class Batch {
 
   private failed(call: Call, error: ToolError.ToolError): void {
     call.stage = "policy"
-    this.plan.telemetry.failed(call.trace, call.toolCall, error)
+    this.plan.telemetry.failed(call.toolCall, error)
     const { onToolError } = this.plan
     if (onToolError === "continue") return this.reported(call, error)
     if (onToolError === "halt") return this.halting(call, error)
