@@ -18,8 +18,8 @@ import type { Event, ToolEvent } from "./Event.ts"
 import type { Halt, PendingApproval, Question } from "./Halt.ts"
 import { type Approval, Batch, type Plan } from "./internal/batch.ts"
 import { Fold } from "./internal/fold.ts"
-import { runIssues } from "./internal/runOptions.ts"
 import * as Issues from "./internal/issues.ts"
+import { runIssues } from "./internal/runOptions.ts"
 import { Telemetry } from "./internal/telemetry.ts"
 import { positiveDuration } from "./internal/toolOptions.ts"
 import type { ToolMessage } from "./Message.ts"
@@ -167,10 +167,11 @@ export const stream = <const T extends ReadonlyArray<Tool.Any>, R = never>(
 ): Stream.Stream<ToolEvent, UnknownTool | ValidationError, Tool.Requirements<T[number]> | R> =>
   Stream.unwrapScoped(Effect.gen(function*() {
     const mailbox = yield* Mailbox.make<ToolEvent, UnknownTool | ValidationError>({ capacity: 16 })
-    yield* execute(calls, tools, options as Options | undefined, (events) => Effect.asVoid(mailbox.offerAll(events))).pipe(
-      Mailbox.into(mailbox),
-      Effect.forkScoped
-    )
+    yield* execute(calls, tools, options as Options | undefined, (events) => Effect.asVoid(mailbox.offerAll(events)))
+      .pipe(
+        Mailbox.into(mailbox),
+        Effect.forkScoped
+      )
     return Mailbox.toStream(mailbox)
   }))
 
@@ -190,7 +191,8 @@ const defaultTimeout = Duration.seconds(30)
 const defaultMaxArgumentsLength = 1_048_576
 
 const defaultConcurrency = (calls: number): number => {
-  const cores: unknown = (globalThis as { navigator?: { hardwareConcurrency?: unknown } }).navigator?.hardwareConcurrency
+  const cores: unknown = (globalThis as { navigator?: { hardwareConcurrency?: unknown } }).navigator
+    ?.hardwareConcurrency
   return Math.max(1, Math.min(calls, typeof cores === "number" ? 2 * cores : 16))
 }
 
@@ -233,7 +235,9 @@ const execute = (
       encoder: Context.get(context, ToolResultEncoder.ToolResultEncoder),
       onToolError: options.onToolError ?? "continue",
       toolTimeout: options.toolTimeout === undefined ? defaultTimeout : positiveDuration(options.toolTimeout)!,
-      concurrency: options.concurrency === "unbounded" ? Infinity : options.concurrency ?? defaultConcurrency(calls.length),
+      concurrency: options.concurrency === "unbounded"
+        ? Infinity
+        : options.concurrency ?? defaultConcurrency(calls.length),
       siblings: toLimit(options.siblings ?? "drain"),
       shared,
       approvals: options.approvals ?? {},

@@ -79,7 +79,12 @@ class Call {
   fault: ToolError.ToolError | undefined
   trace: CallTrace | undefined
 
-  constructor(toolCall: ToolCall, tool: Any | undefined, shared: Shared, report: (call: Call, value: unknown) => Effect.Effect<void>) {
+  constructor(
+    toolCall: ToolCall,
+    tool: Any | undefined,
+    shared: Shared,
+    report: (call: Call, value: unknown) => Effect.Effect<void>
+  ) {
     this.toolCall = toolCall
     this.tool = tool
     this.ids = { toolName: toolCall.name, toolCallId: toolCall.id }
@@ -205,7 +210,10 @@ export class Batch {
       })
     }
     if (approval?._tag === "Denied") {
-      return new ToolError.Denied({ ...call.ids, ...(approval.reason === undefined ? {} : { detail: approval.reason }) })
+      return new ToolError.Denied({
+        ...call.ids,
+        ...(approval.reason === undefined ? {} : { detail: approval.reason })
+      })
     }
     const limit = this.plan.maxArgumentsLength
     if ((toolCall.rawArguments?.length ?? 0) > limit || isLongerThan(toolCall.arguments, limit)) {
@@ -269,7 +277,11 @@ export class Batch {
         while: isTransient
       })
     }
-    this.stage(call, call.trace === undefined ? effect : call.trace.inside(effect), (exit) => this.executed(call, tool, exit))
+    this.stage(
+      call,
+      call.trace === undefined ? effect : call.trace.inside(effect),
+      (exit) => this.executed(call, tool, exit)
+    )
   }
 
   private executed(call: Call, tool: Any, exit: Exit.Exit<ToolResult.ToolOutcome, unknown>): void {
@@ -324,9 +336,13 @@ export class Batch {
   private succeeded(call: Call, tool: Any, outcome: ToolResult.ToolOutcome): void {
     switch (outcome._tag) {
       case "Ok": {
-        if ("encoded" in outcome) return this.encode(call, outcome.encoded, (content) => this.answered(call, outcome, content))
+        if ("encoded" in outcome) {
+          return this.encode(call, outcome.encoded, (content) => this.answered(call, outcome, content))
+        }
         const encode = tool.success === undefined ? undefined : compiledOf(tool).encodeSuccess
-        if (encode === undefined) return this.encode(call, outcome.value, (content) => this.answered(call, outcome, content))
+        if (encode === undefined) {
+          return this.encode(call, outcome.value, (content) => this.answered(call, outcome, content))
+        }
         return this.encodeBySchema(call, outcome, encode(outcome.value))
       }
       case "AskUser": {
@@ -370,7 +386,10 @@ export class Batch {
       if (Exit.isSuccess(exit) && Either.isRight(exit.value)) {
         return this.encode(call, exit.value.right, (content) => this.answered(call, outcome, content))
       }
-      this.failed(call, new ToolError.InvalidReturn({ ...call.ids, detail: "the value does not fit the success schema" }))
+      this.failed(
+        call,
+        new ToolError.InvalidReturn({ ...call.ids, detail: "the value does not fit the success schema" })
+      )
     })
   }
 
@@ -391,7 +410,9 @@ export class Batch {
   ): void {
     const { encoder } = this.plan
     const read = (exit: Exit.Exit<unknown, unknown>): void =>
-      Exit.isSuccess(exit) && typeof exit.value === "string" ? onText(exit.value) : onError(encodingFailed(call.ids, exit))
+      Exit.isSuccess(exit) && typeof exit.value === "string"
+        ? onText(exit.value)
+        : onError(encodingFailed(call.ids, exit))
     // The default encoder is pure: what it returns is an Exit already.
     const pure = encoder.encode === jsonEncoder.encode ? encoder.encode(value) : undefined
     if (pure !== undefined && Exit.isExit(pure)) return read(pure)
@@ -438,12 +459,15 @@ export class Batch {
         call,
         new ToolError.InvalidReturn({
           ...call.ids,
-          detail:
-            `the onToolError function returned ${describe(decision)}; write OnToolError.continue(), .continueWith(value) or .halt`
+          detail: `the onToolError function returned ${
+            describe(decision)
+          }; write OnToolError.continue(), .continueWith(value) or .halt`
         })
       )
     }
-    if (decision === "continue" || (decision !== "halt" && decision._tag === "Continue")) return this.reported(call, error)
+    if (decision === "continue" || (decision !== "halt" && decision._tag === "Continue")) {
+      return this.reported(call, error)
+    }
     if (decision === "halt" || decision._tag === "Halt") return this.halting(call, error)
     const result = ToolResult.ok(decision.value)
     this.encode(
@@ -535,10 +559,11 @@ export class Batch {
       this.running.add(call)
       call.isSettled = false
       const error = new ToolError.Skipped(call.ids)
-      this.encodeError(call, error, (content) => this.end(call, [
-        { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
-        { _tag: "ToolResultEncoded", ...call.ids, content, isError: true }
-      ]))
+      this.encodeError(call, error, (content) =>
+        this.end(call, [
+          { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
+          { _tag: "ToolResultEncoded", ...call.ids, content, isError: true }
+        ]))
     }
     for (const call of this.running) {
       if (call.stage !== "policy") {
@@ -618,7 +643,11 @@ const invalidArguments = (ids: Ids, message: string): ToolError.InvalidArguments
 
 const encodingFailed = (ids: Ids, exit: Exit.Exit<unknown, unknown>): ToolError.EncodingFailed => {
   if (Exit.isSuccess(exit)) {
-    return new ToolError.EncodingFailed({ ...ids, path: [], detail: `the encoder gave ${describe(exit.value)}, not text` })
+    return new ToolError.EncodingFailed({
+      ...ids,
+      path: [],
+      detail: `the encoder gave ${describe(exit.value)}, not text`
+    })
   }
   const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
   return failure instanceof ToolError.EncodingFailed

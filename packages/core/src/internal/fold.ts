@@ -15,7 +15,9 @@ export class Fold {
   private readonly calls: ReadonlyArray<ToolCall>
   private readonly positions = new Map<string, number>()
   private readonly messages: Array<ToolMessage | undefined>
-  private readonly outcomes: Array<{ readonly toolCall: ToolCall; readonly result: ToolOutcome | ToolError } | undefined>
+  private readonly outcomes: Array<
+    { readonly toolCall: ToolCall; readonly result: ToolOutcome | ToolError } | undefined
+  >
   private readonly questions: Array<Question> = []
   private readonly approvals: Array<PendingApproval> = []
   private manualToolCalls: ReadonlyArray<ToolCall> = []

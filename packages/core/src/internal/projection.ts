@@ -10,7 +10,11 @@ import { findNonJson, formatPath } from "./json.ts"
 import { compiledOf } from "./tool.ts"
 
 /** The value to encode as the message of a failed call. */
-export const forModel = (tool: Any | undefined, error: ToolError, exposeDefects: boolean): { readonly error: unknown } => {
+export const forModel = (
+  tool: Any | undefined,
+  error: ToolError,
+  exposeDefects: boolean
+): { readonly error: unknown } => {
   const defect = exposeDefects && error.cause !== undefined ? { cause: Cause.pretty(error.cause) } : {}
   switch (error._tag) {
     case "HandlerFailed":

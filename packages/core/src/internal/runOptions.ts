@@ -11,18 +11,21 @@ import { positiveDuration, timeoutIssue } from "./toolOptions.ts"
 export const runIssues = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyArray<unknown>,
-  options: { readonly [K in string]?: unknown }
-): ReadonlyArray<Issue> => [
-  ...toolIssues(tools),
-  ...callIssues(calls),
-  ...policyIssues(options["onToolError"]),
-  ...timeoutIssue("toolTimeout", options["toolTimeout"]),
-  ...concurrencyIssues(options["concurrency"]),
-  ...siblingIssues(options["siblings"]),
-  ...oneOf("unknownTool", ["fail", "feedback"], options["unknownTool"]),
-  ...contextIssues(options["context"]),
-  ...wholeNumber("maxArgumentsLength", options["maxArgumentsLength"])
-]
+  given: object
+): ReadonlyArray<Issue> => {
+  const options = given as { readonly [option: string]: unknown }
+  return [
+    ...toolIssues(tools),
+    ...callIssues(calls),
+    ...policyIssues(options["onToolError"]),
+    ...timeoutIssue("toolTimeout", options["toolTimeout"]),
+    ...concurrencyIssues(options["concurrency"]),
+    ...siblingIssues(options["siblings"]),
+    ...oneOf("unknownTool", ["fail", "feedback"], options["unknownTool"]),
+    ...contextIssues(options["context"]),
+    ...wholeNumber("maxArgumentsLength", options["maxArgumentsLength"])
+  ]
+}
 
 const toolIssues = (tools: ReadonlyArray<unknown>): ReadonlyArray<Issue> => {
   const seen = new Set<string>()
@@ -44,9 +47,13 @@ const callIssues = (calls: ReadonlyArray<ToolCall>): ReadonlyArray<Issue> => {
   for (let i = 0; i < calls.length; i++) {
     const { id } = calls[i]!
     if (typeof id !== "string" || id === "") {
-      found.push(issue(["calls", i, "id"], "required", "a call needs an id; write ToolCall.make({ id, name, arguments })"))
+      found.push(
+        issue(["calls", i, "id"], "required", "a call needs an id; write ToolCall.make({ id, name, arguments })")
+      )
     } else if (seen.has(id)) {
-      found.push(issue(["calls", i, "id"], "duplicate_id", `two calls have the id ${show(id)}; each answer needs its own`))
+      found.push(
+        issue(["calls", i, "id"], "duplicate_id", `two calls have the id ${show(id)}; each answer needs its own`)
+      )
     }
     seen.add(id)
   }
@@ -75,11 +82,16 @@ const wholeNumber = (field: string, value: unknown, or = ""): ReadonlyArray<Issu
 
 const siblingIssues = (value: unknown): ReadonlyArray<Issue> => {
   const valid = value === undefined || value === "drain" || value === "interrupt" ||
-    (typeof value === "object" && value !== null && "drainFor" in value && positiveDuration(value.drainFor) !== undefined)
+    (typeof value === "object" && value !== null && "drainFor" in value &&
+      positiveDuration(value.drainFor) !== undefined)
   return valid
     ? []
     : [
-      issue(["siblings"], "invalid_shape", `write "drain", "interrupt" or { drainFor: "2 seconds" }, not ${show(value)}`)
+      issue(
+        ["siblings"],
+        "invalid_shape",
+        `write "drain", "interrupt" or { drainFor: "2 seconds" }, not ${show(value)}`
+      )
     ]
 }
 
