@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Handler, idsOf, invoke } from "./internal/lift.ts"
 import type { Any, Requirements, ReturnRequirements } from "./Tool.ts"
-import * as ToolContext from "./ToolContext.ts"
+import type * as ToolContext from "./ToolContext.ts"
 import { NotFound, type ToolError } from "./ToolError.ts"
 import type { ToolOutcome } from "./ToolResult.ts"
 

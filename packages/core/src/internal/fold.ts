@@ -25,8 +25,8 @@ export class Fold {
 
   constructor(calls: ReadonlyArray<ToolCall>) {
     this.calls = calls
-    this.messages = new Array(calls.length)
-    this.outcomes = new Array(calls.length)
+    this.messages = Array.from({ length: calls.length })
+    this.outcomes = Array.from({ length: calls.length })
     for (let i = 0; i < calls.length; i++) this.positions.set(calls[i]!.id, i)
   }
 

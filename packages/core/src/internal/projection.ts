@@ -5,7 +5,7 @@
 import * as Cause from "effect/Cause"
 import * as Either from "effect/Either"
 import type { Any } from "../Tool.ts"
-import { HandlerFailed, type ToolError } from "../ToolError.ts"
+import type { HandlerFailed, ToolError } from "../ToolError.ts"
 import { findNonJson, formatPath } from "./json.ts"
 import { compiledOf } from "./tool.ts"
 

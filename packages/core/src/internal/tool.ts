@@ -4,7 +4,7 @@
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import type { Any } from "../Tool.ts"
 import type { ArgumentIssue } from "../ToolError.ts"
 import { describe, isPlainObject } from "./json.ts"

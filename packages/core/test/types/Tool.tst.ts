@@ -1,4 +1,4 @@
-import { Tool, ToolRunner } from "@allm/core"
+import { Tool, type ToolRunner } from "@allm/core"
 import { Context, type Effect, Schema } from "effect"
 import { expect, test } from "tstyche"
 
