@@ -97,6 +97,19 @@ export const make = (fields: Partial<Request> & Pick<Request, "messages">): Requ
 /**
  * Checks a request of unknown origin and reports every problem with it, its messages and its tools.
  *
+ * @example
+ * ```ts
+ * import { Request } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * const refused = Request.validate({ messages: [], temperature: 3 })
+ *
+ * assert.deepStrictEqual(
+ *   Either.flip(refused).pipe(Either.map((error) => error.issues.map((issue) => issue.code)), Either.getOrThrow),
+ *   ["empty", "out_of_range"]
+ * )
+ * ```
+ *
  * @since 0.1.0
  * @category decoding
  */

@@ -9,7 +9,22 @@ import { ContextImpl } from "./internal/toolContext.ts"
 import type { ToolCall } from "./ToolCall.ts"
 
 /**
- * The context of one call.
+ * The context of one call: a handler's second argument, and what `yield* ToolContext.ToolContext` gives.
+ *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolContext, ToolRunner } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const whoAmI = Tool.make("who_am_i", {
+ *   description: "Tells the id of this very call",
+ *   handler: () => Effect.map(ToolContext.ToolContext, (context) => context.toolCall.id)
+ * })
+ *
+ * const run = ToolRunner.run([ToolCall.make({ id: "c0", name: "who_am_i", arguments: {} })], [whoAmI])
+ *
+ * assert.strictEqual(Effect.runSync(run).messages[0]?.content, "c0")
+ * ```
  *
  * @since 0.1.0
  * @category models
@@ -35,21 +50,6 @@ export interface Service {
 
 /**
  * The context as a service: an Effect anywhere inside a handler can ask for it, and no run has to provide it.
- *
- * @example
- * ```ts
- * import { Tool, ToolCall, ToolContext, ToolRunner } from "@allm/core"
- * import { Effect } from "effect"
- *
- * const whoAmI = Tool.make("who_am_i", {
- *   description: "Tells the id of this very call",
- *   handler: () => Effect.map(ToolContext.ToolContext, (context) => context.toolCall.id)
- * })
- *
- * const run = ToolRunner.run([ToolCall.make({ id: "c0", name: "who_am_i", arguments: {} })], [whoAmI])
- *
- * assert.strictEqual(Effect.runSync(run).messages[0]?.content, "c0")
- * ```
  *
  * @since 0.1.0
  * @category services

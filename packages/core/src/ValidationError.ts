@@ -48,20 +48,6 @@ export type Reason = typeof Reason.Type
 /**
  * Input that cannot be used. Constructors throw it, effects fail with it; it lists every problem, not just the first.
  *
- * @example
- * ```ts
- * import { Request, ValidationError } from "@allm/core"
- * import { Either } from "effect"
- *
- * const refused = Request.validate({ messages: [], temperature: 3 })
- *
- * assert.deepStrictEqual(
- *   Either.flip(refused).pipe(Either.map((error) => error.issues.map((issue) => issue.code)), Either.getOrThrow),
- *   ["empty", "out_of_range"]
- * )
- * assert.strictEqual(ValidationError.Reason.literals.includes("invalid_request"), true)
- * ```
- *
  * @since 0.1.0
  * @category errors
  */

@@ -1,21 +1,158 @@
+/**
+ * Tool calls and agent loops as Effect values.
+ *
+ * @since 0.1.0
+ */
+
+/**
+ * What a whole chat came to.
+ *
+ * @since 0.1.0
+ */
 export * as ChatResult from "./ChatResult.ts"
+
+/**
+ * Everything that happens, as it happens: one closed union, told apart by `_tag`.
+ *
+ * @since 0.1.0
+ */
 export * as Event from "./Event.ts"
+
+/**
+ * What stopped a batch, and what waits for a person because of it.
+ *
+ * @since 0.1.0
+ */
 export * as Halt from "./Halt.ts"
+
+/**
+ * Why a run or a chat ended.
+ *
+ * @since 0.1.0
+ */
 export * as HaltReason from "./HaltReason.ts"
+
+/**
+ * What is said in a conversation, and by whom.
+ *
+ * @since 0.1.0
+ */
 export * as Message from "./Message.ts"
+
+/**
+ * What happens to the batch when a call fails.
+ *
+ * @since 0.1.0
+ */
 export * as OnToolError from "./OnToolError.ts"
+
+/**
+ * What a model is asked.
+ *
+ * @since 0.1.0
+ */
 export * as Request from "./Request.ts"
+
+/**
+ * What a model answered.
+ *
+ * @since 0.1.0
+ */
 export * as Response from "./Response.ts"
+
+/**
+ * What one turn of the loop came to.
+ *
+ * @since 0.1.0
+ */
 export * as StepResult from "./StepResult.ts"
+
+/**
+ * What operators can measure.
+ *
+ * @since 0.1.0
+ */
 export * as Telemetry from "./Telemetry.ts"
+
+/**
+ * A conversation: messages in order, only ever appended to.
+ *
+ * @since 0.1.0
+ */
 export * as Thread from "./Thread.ts"
+
+/**
+ * Tools a model may call: a name, a description, a schema for the arguments, and a handler.
+ *
+ * @since 0.1.0
+ */
 export * as Tool from "./Tool.ts"
+
+/**
+ * A call a model made: which tool, with which arguments.
+ *
+ * @since 0.1.0
+ */
 export * as ToolCall from "./ToolCall.ts"
+
+/**
+ * What a handler knows about the call it serves: as its second argument, and as a service.
+ *
+ * @since 0.1.0
+ */
 export * as ToolContext from "./ToolContext.ts"
+
+/**
+ * Every way a tool call can go wrong, as a closed union of tagged errors.
+ *
+ * `HandlerFailed` is what a handler reported; every other tag is what happened to it.
+ *
+ * @since 0.1.0
+ */
 export * as ToolError from "./ToolError.ts"
+
+/**
+ * What runs one call of one tool, and turns every way it can end into exactly one outcome or `ToolError`.
+ *
+ * An executor never retries, never times out, looks nothing up and invents no ids: the runner does.
+ *
+ * @since 0.1.0
+ */
 export * as ToolExecutor from "./ToolExecutor.ts"
+
+/**
+ * The four explicit results of a tool handler.
+ *
+ * A handler may return a bare value: that is `ok(value)`. The other three say something a value cannot.
+ *
+ * @since 0.1.0
+ */
 export * as ToolResult from "./ToolResult.ts"
+
+/**
+ * How a result becomes the text of a tool message.
+ *
+ * @since 0.1.0
+ */
 export * as ToolResultEncoder from "./ToolResultEncoder.ts"
+
+/**
+ * Runs a batch of tool calls: bounded, timed, and with exactly one message per call, whatever the tools do.
+ *
+ * @since 0.1.0
+ */
 export * as ToolRunner from "./ToolRunner.ts"
+
+/**
+ * What a model call used up.
+ *
+ * @since 0.1.0
+ */
 export * as Usage from "./Usage.ts"
+
+/**
+ * Bad input, with every problem found and what to write instead.
+ *
+ * @since 0.1.0
+ */
 export * as ValidationError from "./ValidationError.ts"
