@@ -78,6 +78,7 @@ export const make = (options: {
       requestId: options.requestId,
       engine: options.engine
     },
+    false,
     (value) => {
       options.onProgress?.(value)
       return Effect.void

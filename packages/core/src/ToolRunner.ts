@@ -7,16 +7,13 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as FiberRef from "effect/FiberRef"
-import * as FiberRefs from "effect/FiberRefs"
 import * as Mailbox from "effect/Mailbox"
-import * as Runtime from "effect/Runtime"
-import * as RuntimeFlags from "effect/RuntimeFlags"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Event, ToolEvent } from "./Event.ts"
 import type { Halt, PendingApproval, Question } from "./Halt.ts"
 import { type Approval, Batch, type Plan } from "./internal/batch.ts"
+import { CallFibers } from "./internal/callFibers.ts"
 import { Fold } from "./internal/fold.ts"
 import * as Issues from "./internal/issues.ts"
 import { runIssues } from "./internal/runOptions.ts"
@@ -205,7 +202,7 @@ const execute = (
   options: Options = {},
   emit: Plan["emit"]
 ): Effect.Effect<RunResult, UnknownTool | ValidationError> =>
-  Effect.withFiberRuntime((parent) => {
+  Effect.withFiberRuntime((parent, status) => {
     const checked = Issues.toEither("invalid_options", runIssues(calls, tools, options), undefined)
     if (checked._tag === "Left") return checked.left
     const byName = new Map(tools.map((tool) => [tool.name, tool]))
@@ -214,13 +211,6 @@ const execute = (
       return new UnknownTool({ toolName: unknown.name, toolCallId: unknown.id, available: [...byName.keys()] })
     }
     const context = parent.currentContext
-    // Tools can be stopped even when the caller cannot.
-    const runtime = Runtime.make({
-      context,
-      fiberRefs: parent.getFiberRefs(),
-      runtimeFlags: RuntimeFlags.enable(Runtime.defaultRuntimeFlags, RuntimeFlags.Interruption)
-    })
-    const fork = Runtime.runFork(runtime) as Plan["fork"]
     const clock = Context.get(parent.currentDefaultServices, Clock.Clock)
     const shared = {
       context: options.context ?? {},
@@ -228,6 +218,7 @@ const execute = (
       requestId: options.requestId,
       engine: options.engine
     }
+    const fibers = new CallFibers(parent, status.runtimeFlags, shared)
     const plan: Plan = {
       calls,
       tools: byName,
@@ -243,8 +234,8 @@ const execute = (
       approvals: options.approvals ?? {},
       maxArgumentsLength: options.maxArgumentsLength ?? defaultMaxArgumentsLength,
       clock,
-      telemetry: new Telemetry(parent, clock, shared, fork),
-      fork,
+      telemetry: new Telemetry(parent, clock, shared, fibers.fork),
+      fibers,
       emit
     }
     let batch: Batch
@@ -252,12 +243,5 @@ const execute = (
       batch = new Batch(plan, resume)
       batch.start()
       return batch.cancel()
-    }).pipe(
-      Effect.zipRight(Effect.suspend(() => Effect.forEach(changed(batch), Effect.inheritFiberRefs, { discard: true }))),
-      Effect.map(() => batch.fold.result())
-    )
+    }).pipe(Effect.zipRight(fibers.join), Effect.map(() => batch.fold.result()))
   })
-
-// As with any fork that is joined: what a tool did to a FiberRef is seen by the caller.
-const changed = (batch: Batch): ReadonlyArray<FiberRefs.FiberRefs> =>
-  batch.fibers.map((fiber) => FiberRefs.delete(fiber.getFiberRefs(), FiberRef.currentContext as never))

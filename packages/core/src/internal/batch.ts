@@ -23,6 +23,7 @@ import * as ToolError from "../ToolError.ts"
 import type { Service as Executor } from "../ToolExecutor.ts"
 import * as ToolResult from "../ToolResult.ts"
 import { json as jsonEncoder, type Service as Encoder } from "../ToolResultEncoder.ts"
+import type { CallFibers } from "./callFibers.ts"
 import { Fold } from "./fold.ts"
 import { describe, isLongerThan } from "./json.ts"
 import { fromCause, type Ids, outcomeProblem } from "./lift.ts"
@@ -51,7 +52,7 @@ export interface Plan {
   readonly maxArgumentsLength: number
   readonly clock: Clock.Clock
   readonly telemetry: Telemetry
-  readonly fork: <A, E>(effect: Effect.Effect<A, E>) => Fiber.RuntimeFiber<A, E>
+  readonly fibers: CallFibers
   /** Where events go besides the fold; back-pressured. */
   readonly emit: ((events: ReadonlyArray<ToolEvent>) => Effect.Effect<void>) | undefined
 }
@@ -69,6 +70,8 @@ class Call {
   readonly context: ContextImpl
   deadline = Infinity
   isSettled = false
+  /** Let in by the order, so it has to be let out. */
+  admitted = false
   fiber: Fiber.RuntimeFiber<unknown, unknown> | undefined
   /** Over its limit. */
   expired = false
@@ -88,13 +91,12 @@ class Call {
     this.toolCall = toolCall
     this.tool = tool
     this.ids = { toolName: toolCall.name, toolCallId: toolCall.id }
-    this.context = new ContextImpl(toolCall, shared, (value) => report(this, value))
+    this.context = new ContextImpl(toolCall, shared, true, (value) => report(this, value))
   }
 }
 
 export class Batch {
   readonly fold: Fold
-  readonly fibers: Array<Fiber.RuntimeFiber<unknown, unknown>> = []
   private readonly plan: Plan
   private readonly order: Order<Call>
   private readonly running = new Set<Call>()
@@ -124,7 +126,7 @@ export class Batch {
     this.order = new Order(automatic, plan.concurrency, exclusionOf)
     this.timekeeper = new Timekeeper<Call | DrainLimit>({
       clock: plan.clock,
-      fork: plan.fork,
+      fork: plan.fibers.fork,
       onDue: (entry) => entry instanceof Call ? this.expire(entry) : this.stopSiblings(),
       onOverdue: (entry) => {
         if (entry instanceof Call) this.abandon(entry)
@@ -165,7 +167,7 @@ export class Batch {
     this.pumping = true
     for (let started = 0; this.emission === undefined || this.buffer.length < roomForEvents; started++) {
       if (started === burst) {
-        this.plan.fork(Effect.zipRight(Effect.yieldNow(), Effect.sync(this.pump)))
+        this.plan.fibers.fork(Effect.zipRight(Effect.yieldNow(), Effect.sync(this.pump)))
         break
       }
       const call = this.order.next()
@@ -177,6 +179,7 @@ export class Batch {
   }
 
   private begin(call: Call): void {
+    call.admitted = true
     this.running.add(call)
     const { fault, tool, toolCall } = call
     const approval = this.plan.approvals[toolCall.id]
@@ -249,6 +252,7 @@ export class Batch {
       return Either.isEither(decoded) ? ask(decoded) : Effect.flatMap(decoded, ask)
     })
     this.stage(call, asked, (exit) => {
+      if (call.stopped) return this.skip(call)
       // Only a clear "no" lets the call through.
       if (!Exit.isSuccess(exit) || exit.value !== false) return this.pending(call)
       call.stage = "run"
@@ -308,10 +312,10 @@ export class Batch {
 
   /** Runs a piece of the call in a fiber of its own and goes on with how it ended, unless the call is over by then. */
   private stage<A, E>(call: Call, effect: Effect.Effect<A, E>, next: (exit: Exit.Exit<A, E>) => void): void {
-    const fiber = this.plan.fork(effect)
+    const fiber = this.plan.fibers.forkCall(call.toolCall, effect)
     const early = fiber.unsafePoll()
     if (early !== null) {
-      if (Exit.isSuccess(early)) this.fibers.push(fiber)
+      if (Exit.isSuccess(early)) this.plan.fibers.succeeded(fiber)
       return next(early)
     }
     call.fiber = fiber
@@ -327,7 +331,7 @@ export class Batch {
         return this.checkIdle()
       }
       if (call.expired) return this.timedOut(call, false)
-      if (Exit.isSuccess(exit)) this.fibers.push(fiber)
+      if (Exit.isSuccess(exit)) this.plan.fibers.succeeded(fiber)
       next(exit)
       this.pump()
     })
@@ -555,34 +559,26 @@ export class Batch {
   }
 
   private stopSiblings(): void {
-    for (const call of this.order.drop()) {
-      this.running.add(call)
-      call.isSettled = false
-      const error = new ToolError.Skipped(call.ids)
-      this.encodeError(call, error, (content) =>
-        this.end(call, [
-          { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
-          { _tag: "ToolResultEncoded", ...call.ids, content, isError: true }
-        ]))
-    }
+    for (const call of this.order.drop()) this.skip(call)
     for (const call of this.running) {
-      if (call.stage !== "policy") {
-        call.stopped = true
-        this.interrupt(call)
-      }
+      if (call.stage === "policy") continue
+      call.stopped = true
+      this.interrupt(call)
     }
     this.pump()
   }
 
-  private finish(call: Call, events: ReadonlyArray<ToolEvent>): void {
-    this.order.release(call)
-    this.end(call, events)
+  private skip(call: Call): void {
+    call.stage = "policy"
+    this.running.add(call)
+    this.reported(call, new ToolError.Skipped(call.ids))
   }
 
-  private end(call: Call, events: ReadonlyArray<ToolEvent>): void {
+  private finish(call: Call, events: ReadonlyArray<ToolEvent>): void {
     call.isSettled = true
     call.fiber = undefined
     this.running.delete(call)
+    if (call.admitted) this.order.release(call)
     if (call.trace !== undefined) this.plan.telemetry.end(call.trace, events)
     for (const event of events) this.push(event)
     this.left--
@@ -614,7 +610,7 @@ export class Batch {
     }
     const events = this.buffer
     this.buffer = []
-    const fiber = this.plan.fork(this.plan.emit!(events))
+    const fiber = this.plan.fibers.fork(this.plan.emit!(events))
     const emitted = (): void => {
       this.emission = undefined
       for (const proceed of this.waitingForRoom.splice(0)) proceed()

@@ -59,7 +59,9 @@ const lift = (returned: unknown, context: Service): Effect.Effect<unknown, unkno
   if (Effect.isEffect(returned)) {
     const effect = returned as Effect.Effect<unknown, unknown>
     const provided = Effect.provideService(effect, ToolContext, context)
-    return Effect.onInterrupt(provided, () => Effect.sync(() => abort(context)))
+    return context instanceof ContextImpl && !context.managed
+      ? Effect.onInterrupt(provided, () => Effect.sync(() => context.abort()))
+      : provided
   }
   return isThenable(returned) ? fromPromise(returned, context) : Effect.succeed(returned)
 }
@@ -71,13 +73,11 @@ const fromPromise = (returned: PromiseLike<unknown>, context: Service): Effect.E
       (value) => resume(Effect.succeed(value)),
       (reason: unknown) => resume(Effect.die(reason))
     )
-    return Effect.sync(() => abort(context))
+    return Effect.sync(() => {
+      // A context of someone else's making has a signal of its own.
+      if (context instanceof ContextImpl) context.abort()
+    })
   })
-
-/** A context made by hand by someone else has a signal of its own. */
-export const abort = (context: Service): void => {
-  if (context instanceof ContextImpl) context.abort()
-}
 
 /**
  * A cause may hold several things. As everywhere in Effect a reported failure outranks a defect, a defect outranks an

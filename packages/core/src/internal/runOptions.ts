@@ -45,7 +45,7 @@ const callIssues = (calls: ReadonlyArray<ToolCall>): ReadonlyArray<Issue> => {
   const seen = new Set<string>()
   const found: Array<Issue> = []
   for (let i = 0; i < calls.length; i++) {
-    const { id } = calls[i]!
+    const id: unknown = calls[i]?.id
     if (typeof id !== "string" || id === "") {
       found.push(
         issue(["calls", i, "id"], "required", "a call needs an id; write ToolCall.make({ id, name, arguments })")
@@ -55,7 +55,7 @@ const callIssues = (calls: ReadonlyArray<ToolCall>): ReadonlyArray<Issue> => {
         issue(["calls", i, "id"], "duplicate_id", `two calls have the id ${show(id)}; each answer needs its own`)
       )
     }
-    seen.add(id)
+    if (typeof id === "string") seen.add(id)
   }
   return found
 }

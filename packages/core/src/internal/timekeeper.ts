@@ -84,8 +84,8 @@ export class Timekeeper<E extends Timed> {
       this.sleeper = undefined
       return Effect.void
     }
-    // Rounded up: a timer may fire a fraction early, and the rest of a millisecond is no reason to sleep again.
-    const rest = Duration.millis(Math.max(0, Math.ceil(this.wakesAt - this.now())))
+    // Timers know whole milliseconds, and may fire a fraction early: `takeDue` allows for both.
+    const rest = Duration.millis(Math.max(0, Math.round(this.wakesAt - this.now())))
     return Effect.zipRight(this.clock.sleep(rest), this.wake)
   })
 

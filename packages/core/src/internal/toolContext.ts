@@ -16,13 +16,21 @@ export interface Shared {
 
 export class ContextImpl implements Service {
   readonly toolCall: ToolCall
+  /** Whoever runs the call aborts it too; an executor need not watch. */
+  readonly managed: boolean
   private readonly shared: Shared
   private readonly report: (value: unknown) => Effect.Effect<void>
   private controller: AbortController | undefined
   private aborted = false
 
-  constructor(toolCall: ToolCall, shared: Shared, report: (value: unknown) => Effect.Effect<void>) {
+  constructor(
+    toolCall: ToolCall,
+    shared: Shared,
+    managed: boolean,
+    report: (value: unknown) => Effect.Effect<void>
+  ) {
     this.toolCall = toolCall
+    this.managed = managed
     this.shared = shared
     this.report = report
   }
