@@ -78,9 +78,11 @@ export const make = (options: {
       requestId: options.requestId,
       engine: options.engine
     },
-    false,
-    (value) => {
-      options.onProgress?.(value)
-      return Effect.void
-    }
+    {
+      report: (value) => {
+        options.onProgress?.(value)
+        return Effect.void
+      }
+    },
+    false
   )

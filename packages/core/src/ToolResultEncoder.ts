@@ -42,19 +42,15 @@ export interface Service {
  * @category services
  */
 export const json: Service = {
-  encode: (value) =>
-    typeof value === "string"
-      ? Effect.succeed(value)
-      : Either.match(toJson(value), {
-        onRight: (projected) => Effect.succeed(JSON.stringify(projected) ?? "null"),
-        onLeft: ({ path, problem }) =>
-          Effect.fail(
-            new EncodingFailed({
-              path: path.map((key) => typeof key === "number" ? key : String(key)),
-              detail: problem
-            })
-          )
-      })
+  encode: (value) => {
+    if (typeof value === "string") return Effect.succeed(value)
+    const projected = toJson(value)
+    if (Either.isRight(projected)) return Effect.succeed(JSON.stringify(projected.right) ?? "null")
+    const { path, problem } = projected.left
+    return Effect.fail(
+      new EncodingFailed({ path: path.map((key) => typeof key === "number" ? key : String(key)), detail: problem })
+    )
+  }
 }
 
 /**

@@ -231,7 +231,7 @@ const execute = (
         : options.concurrency ?? defaultConcurrency(calls.length),
       siblings: toLimit(options.siblings ?? "drain"),
       shared,
-      approvals: options.approvals ?? {},
+      approvals: new Map(Object.entries(options.approvals ?? {})),
       maxArgumentsLength: options.maxArgumentsLength ?? defaultMaxArgumentsLength,
       clock,
       telemetry: new Telemetry(parent, clock, shared, fibers.fork),
@@ -243,5 +243,5 @@ const execute = (
       batch = new Batch(plan, resume)
       batch.start()
       return batch.cancel()
-    }).pipe(Effect.zipRight(fibers.join), Effect.map(() => batch.fold.result()))
+    }).pipe(Effect.flatMap(() => Effect.as(fibers.join(), batch.fold.result())))
   })

@@ -1,8 +1,8 @@
 /**
  * One batch of calls, run to its end: the only implementation, behind `run` and behind `stream`.
  *
- * Every call is one fiber of its own on the caller's runtime, observed by callbacks inside a single `Effect.async`. Such
- * fibers are nobody's children, so what Effect does for children is done here: they are interrupted with the caller, they
+ * Every call is one fiber of its own on the caller's runtime, or none when its handler needs none, observed by callbacks
+ * inside a single `Effect.async`. Such fibers are nobody's children, so what Effect does for children is done here: they are interrupted with the caller, they
  * see and give back its FiberRefs, and their defects are caught.
  */
 import * as Cause from "effect/Cause"
@@ -11,7 +11,6 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import type { ToolEvent } from "../Event.ts"
@@ -20,19 +19,21 @@ import * as OnToolError from "../OnToolError.ts"
 import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import * as ToolError from "../ToolError.ts"
-import type { Service as Executor } from "../ToolExecutor.ts"
+import { handlers, type Service as Executor } from "../ToolExecutor.ts"
 import * as ToolResult from "../ToolResult.ts"
 import { json as jsonEncoder, type Service as Encoder } from "../ToolResultEncoder.ts"
+import { Call } from "./call.ts"
 import type { CallFibers } from "./callFibers.ts"
 import { Fold } from "./fold.ts"
 import { describe, isLongerThan } from "./json.ts"
-import { fromCause, type Ids, outcomeProblem } from "./lift.ts"
-import { type Exclusion, Order } from "./order.ts"
+import { fromCause, type Ids, isThenable, outcomeProblem, settle } from "./lift.ts"
+import { Order } from "./order.ts"
+import { Outbox } from "./outbox.ts"
 import { forModel } from "./projection.ts"
-import type { CallTrace, Telemetry } from "./telemetry.ts"
+import type { Telemetry } from "./telemetry.ts"
 import { Timekeeper } from "./timekeeper.ts"
 import { compiledOf } from "./tool.ts"
-import { ContextImpl, type Shared } from "./toolContext.ts"
+import type { Shared } from "./toolContext.ts"
 
 export type Approval = { readonly _tag: "Approved" } | { readonly _tag: "Denied"; readonly reason?: string | undefined }
 
@@ -48,7 +49,7 @@ export interface Plan {
   readonly concurrency: number
   readonly siblings: Siblings
   readonly shared: Shared
-  readonly approvals: { readonly [toolCallId: string]: Approval }
+  readonly approvals: ReadonlyMap<string, Approval>
   readonly maxArgumentsLength: number
   readonly clock: Clock.Clock
   readonly telemetry: Telemetry
@@ -57,43 +58,8 @@ export interface Plan {
   readonly emit: ((events: ReadonlyArray<ToolEvent>) => Effect.Effect<void>) | undefined
 }
 
-// Events that may wait for a slow consumer before no further call is started.
-const roomForEvents = 64
-
 // Calls that may end synchronously in one turn before other fibers get theirs.
 const burst = 512
-
-class Call {
-  readonly toolCall: ToolCall
-  readonly tool: Any | undefined
-  readonly ids: Ids
-  readonly context: ContextImpl
-  deadline = Infinity
-  isSettled = false
-  /** Let in by the order, so it has to be let out. */
-  admitted = false
-  fiber: Fiber.RuntimeFiber<unknown, unknown> | undefined
-  /** Over its limit. */
-  expired = false
-  /** Told to stop because a sibling halted. */
-  stopped = false
-  stage: "gate" | "run" | "policy" = "run"
-  exclusion: Exclusion | undefined
-  fault: ToolError.ToolError | undefined
-  trace: CallTrace | undefined
-
-  constructor(
-    toolCall: ToolCall,
-    tool: Any | undefined,
-    shared: Shared,
-    report: (call: Call, value: unknown) => Effect.Effect<void>
-  ) {
-    this.toolCall = toolCall
-    this.tool = tool
-    this.ids = { toolName: toolCall.name, toolCallId: toolCall.id }
-    this.context = new ContextImpl(toolCall, shared, true, (value) => report(this, value))
-  }
-}
 
 export class Batch {
   readonly fold: Fold
@@ -101,13 +67,11 @@ export class Batch {
   private readonly order: Order<Call>
   private readonly running = new Set<Call>()
   private readonly timekeeper: Timekeeper<Call | DrainLimit>
+  private readonly outbox: Outbox<ToolEvent> | undefined
   private readonly resume: (effect: Effect.Effect<void>) => void
   private left: number
   private pumping = false
   private halted = false
-  private buffer: Array<ToolEvent> = []
-  private emission: Fiber.RuntimeFiber<void> | undefined
-  private readonly waitingForRoom: Array<() => void> = []
   private closed = false
   private onIdle: (() => void) | undefined
 
@@ -115,6 +79,9 @@ export class Batch {
     this.plan = plan
     this.resume = resume
     this.fold = new Fold(plan.calls)
+    this.outbox = plan.emit === undefined
+      ? undefined
+      : new Outbox({ emit: plan.emit, fork: plan.fibers.fork, onHandedOver: this.pump })
     const automatic: Array<Call> = []
     const manual: Array<ToolCall> = []
     for (const toolCall of plan.calls) {
@@ -123,7 +90,7 @@ export class Batch {
       else automatic.push(new Call(toolCall, tool, plan.shared, this.progress))
     }
     this.left = automatic.length
-    this.order = new Order(automatic, plan.concurrency, exclusionOf)
+    this.order = new Order(automatic, plan.concurrency)
     this.timekeeper = new Timekeeper<Call | DrainLimit>({
       clock: plan.clock,
       fork: plan.fibers.fork,
@@ -143,9 +110,8 @@ export class Batch {
   cancel(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.closed = true
-      this.buffer = []
+      this.outbox?.close()
       this.order.drop()
-      this.emission?.unsafeInterruptAsFork(FiberId.none)
       for (const call of this.running) this.interrupt(call)
       return Effect.uninterruptible(
         Effect.async<void>((resume) => {
@@ -165,7 +131,7 @@ export class Batch {
   private readonly pump = (): void => {
     if (this.pumping || this.closed) return
     this.pumping = true
-    for (let started = 0; this.emission === undefined || this.buffer.length < roomForEvents; started++) {
+    for (let started = 0; this.hasRoom(); started++) {
       if (started === burst) {
         this.plan.fibers.fork(Effect.zipRight(Effect.yieldNow(), Effect.sync(this.pump)))
         break
@@ -180,9 +146,10 @@ export class Batch {
 
   private begin(call: Call): void {
     call.admitted = true
+    call.startedAt = this.plan.clock.unsafeCurrentTimeNanos()
     this.running.add(call)
     const { fault, tool, toolCall } = call
-    const approval = this.plan.approvals[toolCall.id]
+    const approval = this.plan.approvals.get(toolCall.id)
     if (tool !== undefined && fault === undefined && approval === undefined && tool.needsApproval !== false) {
       return this.gate(call, tool)
     }
@@ -193,13 +160,13 @@ export class Batch {
   }
 
   private started(call: Call): void {
-    const { toolCall } = call
-    call.trace = this.plan.telemetry.start(toolCall)
-    this.push({
-      _tag: "ToolExecutionStarted",
-      ...call.ids,
-      ...("arguments" in toolCall ? { arguments: toolCall.arguments } : {})
-    })
+    const { id: toolCallId, name: toolName } = call.toolCall
+    this.plan.telemetry.start(call)
+    this.push(
+      "arguments" in call.toolCall
+        ? { _tag: "ToolExecutionStarted", toolName, toolCallId, arguments: call.toolCall.arguments }
+        : { _tag: "ToolExecutionStarted", toolName, toolCallId }
+    )
   }
 
   /** Why the call must not reach the executor. */
@@ -219,7 +186,10 @@ export class Batch {
       })
     }
     const limit = this.plan.maxArgumentsLength
-    if ((toolCall.rawArguments?.length ?? 0) > limit || isLongerThan(toolCall.arguments, limit)) {
+    const isTooLong = toolCall.rawArguments === undefined
+      ? isLongerThan(toolCall.arguments, limit)
+      : toolCall.rawArguments.length > limit
+    if (isTooLong) {
       return invalidArguments(call.ids, `arguments are longer than ${limit} characters; send less at a time`)
     }
     if (!("arguments" in toolCall)) {
@@ -264,7 +234,7 @@ export class Batch {
   }
 
   private pending(call: Call): void {
-    this.finish(call, [{ _tag: "ToolHalt", ...call.ids, reason: "approval", isError: false }])
+    this.finish(call, undefined, { _tag: "ToolHalt", ...call.ids, reason: "approval", isError: false })
     this.halt()
   }
 
@@ -272,6 +242,10 @@ export class Batch {
 
   private execute(call: Call, tool: Any): void {
     const { context, toolCall } = call
+    if (this.plan.executor === handlers && tool.retry === undefined && tool.handler !== undefined) {
+      const decoded = compiledOf(tool).decode(toolCall.arguments)
+      if (Either.isEither(decoded)) return this.invoke(call, tool, decoded)
+    }
     let effect = Effect.suspend(() =>
       this.plan.executor.execute(tool, toolCall.arguments, context) as Effect.Effect<ToolResult.ToolOutcome, unknown>
     )
@@ -281,11 +255,46 @@ export class Batch {
         while: isTransient
       })
     }
-    this.stage(
-      call,
-      call.trace === undefined ? effect : call.trace.inside(effect),
-      (exit) => this.executed(call, tool, exit)
-    )
+    this.run(call, effect, (exit) => this.executed(call, tool, exit))
+  }
+
+  /**
+   * What the default executor does, without a fiber where none is needed: a plain value is there at once, and a promise
+   * can be waited for by a callback. Only an Effect needs a fiber.
+   */
+  private invoke(
+    call: Call,
+    tool: Any,
+    decoded: Either.Either<unknown, ReadonlyArray<ToolError.ArgumentIssue>>
+  ): void {
+    if (Either.isLeft(decoded)) {
+      return this.failed(call, new ToolError.InvalidArguments({ ...call.ids, issues: decoded.left }))
+    }
+    let returned: unknown
+    try {
+      returned = tool.handler!(decoded.right as never, call.context)
+    } catch (thrown) {
+      return this.failed(call, fromCause(call.ids, Cause.die(thrown)))
+    }
+    if (Effect.isEffect(returned)) {
+      this.run(call, returned as Effect.Effect<unknown, unknown>, (exit) => this.returned(call, tool, exit))
+    } else if (isThenable(returned)) {
+      this.await(call, returned, (exit) => this.returned(call, tool, exit))
+    } else {
+      this.settled(call, tool, returned)
+    }
+  }
+
+  private returned(call: Call, tool: Any, exit: Exit.Exit<unknown, unknown>): void {
+    if (Exit.isSuccess(exit)) return this.settled(call, tool, exit.value)
+    if (call.stopped && Cause.isInterrupted(exit.cause)) return this.interrupted(call)
+    this.failed(call, fromCause(call.ids, exit.cause))
+  }
+
+  private settled(call: Call, tool: Any, value: unknown): void {
+    const outcome = settle(tool, call.ids, value)
+    if (Exit.isExit(outcome)) this.executed(call, tool, outcome as Exit.Exit<ToolResult.ToolOutcome, unknown>)
+    else this.stage(call, outcome, (exit) => this.executed(call, tool, exit))
   }
 
   private executed(call: Call, tool: Any, exit: Exit.Exit<ToolResult.ToolOutcome, unknown>): void {
@@ -310,31 +319,64 @@ export class Batch {
     )
   }
 
+  /** Runs the handler's own work, inside the call's span. */
+  private run<A, E>(call: Call, effect: Effect.Effect<A, E>, next: (exit: Exit.Exit<A, E>) => void): void {
+    this.stage(call, call.span === undefined ? effect : Effect.withParentSpan(effect, call.span), next)
+  }
+
   /** Runs a piece of the call in a fiber of its own and goes on with how it ended, unless the call is over by then. */
   private stage<A, E>(call: Call, effect: Effect.Effect<A, E>, next: (exit: Exit.Exit<A, E>) => void): void {
-    const fiber = this.plan.fibers.forkCall(call.toolCall, effect)
+    const { fibers } = this.plan
+    const fiber = fibers.forkCall(call, effect)
     const early = fiber.unsafePoll()
     if (early !== null) {
-      if (Exit.isSuccess(early)) this.plan.fibers.succeeded(fiber)
+      if (Exit.isSuccess(early)) fibers.succeeded(call, fiber)
       return next(early)
     }
     call.fiber = fiber
-    if (call.deadline === Infinity && call.stage !== "policy") {
-      this.timekeeper.add(call, Duration.toMillis(call.tool?.timeout ?? this.plan.toolTimeout))
-    }
+    this.limit(call)
     fiber.addObserver((exit) => {
       if (call.isSettled) return
-      call.fiber = undefined
-      if (this.closed) {
-        call.isSettled = true
-        this.running.delete(call)
-        return this.checkIdle()
-      }
-      if (call.expired) return this.timedOut(call, false)
-      if (Exit.isSuccess(exit)) this.plan.fibers.succeeded(fiber)
-      next(exit)
-      this.pump()
+      if (Exit.isSuccess(exit) && !this.closed && !call.expired) fibers.succeeded(call, fiber)
+      this.goOn(call, exit, next)
     })
+  }
+
+  /** Waits for a promise. Interruption does not: the signal was aborted, more cannot be done to a promise. */
+  private await(call: Call, promise: PromiseLike<unknown>, next: (exit: Exit.Exit<unknown, never>) => void): void {
+    const waiter = (exit: Exit.Exit<unknown, never>): void => {
+      if (call.waiter !== waiter) return
+      call.waiter = undefined
+      this.goOn(call, exit, next)
+    }
+    call.waiter = waiter
+    this.limit(call)
+    // Adoption by a real promise tames thenables that throw, settle twice, or call back synchronously.
+    Promise.resolve(promise).then(
+      (value) => waiter(Exit.succeed(value)),
+      (reason: unknown) => waiter(Exit.die(reason))
+    )
+  }
+
+  private limit(call: Call): void {
+    if (call.deadline === Infinity && call.stage !== "policy") {
+      this.timekeeper.add(call, Duration.toMillis(call.tool?.timeout ?? this.plan.toolTimeout), call.startedAt)
+    }
+  }
+
+  private goOn<A, E>(call: Call, exit: Exit.Exit<A, E>, next: (exit: Exit.Exit<A, E>) => void): void {
+    call.fiber = undefined
+    if (this.closed) return this.forget(call)
+    if (call.expired) return this.timedOut(call, false)
+    next(exit)
+    this.pump()
+  }
+
+  /** The batch was cancelled and the call is over. */
+  private forget(call: Call): void {
+    call.isSettled = true
+    this.running.delete(call)
+    this.checkIdle()
   }
 
   private succeeded(call: Call, tool: Any, outcome: ToolResult.ToolOutcome): void {
@@ -351,10 +393,11 @@ export class Batch {
       }
       case "AskUser": {
         const { options, question } = outcome
-        this.finish(call, [
+        this.finish(
+          call,
           { _tag: "ToolExecutionCompleted", ...call.ids, result: outcome },
           { _tag: "AskUserRequested", ...call.ids, question, options }
-        ])
+        )
         return this.halt()
       }
       case "Halt": {
@@ -370,10 +413,11 @@ export class Batch {
           )
         }
         return this.encode(call, result, (content) => {
-          this.finish(call, [
+          this.finish(
+            call,
             { _tag: "ToolExecutionCompleted", ...call.ids, result: outcome },
             { _tag: "ToolHalt", ...call.ids, reason, result, content, isError: false }
-          ])
+          )
           this.halt()
         })
       }
@@ -398,10 +442,12 @@ export class Batch {
   }
 
   private answered(call: Call, outcome: ToolResult.ToolOutcome, content: string): void {
-    this.finish(call, [
-      { _tag: "ToolExecutionCompleted", ...call.ids, result: outcome },
-      { _tag: "ToolResultEncoded", ...call.ids, content, isError: false }
-    ])
+    const { id: toolCallId, name: toolName } = call.toolCall
+    this.finish(
+      call,
+      { _tag: "ToolExecutionCompleted", toolName, toolCallId, result: outcome },
+      { _tag: "ToolResultEncoded", toolName, toolCallId, content, isError: false }
+    )
   }
 
   // --- encoding -------------------------------------------------------------------------------------------------------
@@ -478,10 +524,11 @@ export class Batch {
       call,
       decision.value,
       (content) =>
-        this.finish(call, [
+        this.finish(
+          call,
           { _tag: "ToolExecutionCompleted", ...call.ids, result, replaced: error },
           { _tag: "ToolResultEncoded", ...call.ids, content, isError: false }
-        ]),
+        ),
       // The function had its say: it is not asked about its own answer.
       (unencodable) => this.halting(call, unencodable)
     )
@@ -489,18 +536,20 @@ export class Batch {
 
   private reported(call: Call, error: ToolError.ToolError): void {
     this.encodeError(call, error, (content) =>
-      this.finish(call, [
+      this.finish(
+        call,
         { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
         { _tag: "ToolResultEncoded", ...call.ids, content, isError: true }
-      ]))
+      ))
   }
 
   private halting(call: Call, error: ToolError.ToolError): void {
     this.encodeError(call, error, (content) => {
-      this.finish(call, [
+      this.finish(
+        call,
         { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
         { _tag: "ToolHalt", ...call.ids, reason: "tool_error", error, content, isError: true }
-      ])
+      )
       this.halt()
     })
   }
@@ -521,11 +570,7 @@ export class Batch {
   private abandon(call: Call): void {
     if (call.isSettled || call.stage === "policy") return
     this.plan.telemetry.abandoned(call.toolCall)
-    if (this.closed) {
-      call.isSettled = true
-      this.running.delete(call)
-      return this.checkIdle()
-    }
+    if (this.closed) return this.forget(call)
     this.timedOut(call, true)
   }
 
@@ -545,6 +590,7 @@ export class Batch {
 
   private interrupt(call: Call): void {
     call.context.abort()
+    call.waiter?.(Exit.interrupt(FiberId.none))
     call.fiber?.unsafeInterruptAsFork(FiberId.none)
   }
 
@@ -555,7 +601,10 @@ export class Batch {
     this.halted = true
     const { siblings } = this.plan
     if (siblings === "interrupt") this.stopSiblings()
-    else if (siblings !== "drain") this.timekeeper.add(new DrainLimit(), Duration.toMillis(siblings.drainFor))
+    else if (siblings !== "drain") {
+      const now = this.plan.clock.unsafeCurrentTimeNanos()
+      this.timekeeper.add(new DrainLimit(), Duration.toMillis(siblings.drainFor), now)
+    }
   }
 
   private stopSiblings(): void {
@@ -574,13 +623,14 @@ export class Batch {
     this.reported(call, new ToolError.Skipped(call.ids))
   }
 
-  private finish(call: Call, events: ReadonlyArray<ToolEvent>): void {
+  private finish(call: Call, completed: Completed | undefined, last: ToolEvent): void {
     call.isSettled = true
     call.fiber = undefined
     this.running.delete(call)
     if (call.admitted) this.order.release(call)
-    if (call.trace !== undefined) this.plan.telemetry.end(call.trace, events)
-    for (const event of events) this.push(event)
+    this.plan.telemetry.end(call, completed?.result)
+    if (completed !== undefined) this.push(completed)
+    this.push(last)
     this.left--
   }
 
@@ -590,35 +640,28 @@ export class Batch {
     // An abandoned handler may go on reporting; nobody listens any more.
     if (this.closed || call.isSettled || call.expired) return Effect.void
     this.push({ _tag: "ToolProgress", ...call.ids, value })
-    if (!this.pumping) this.flush()
-    if (this.buffer.length < roomForEvents) return Effect.void
-    return Effect.async((resume) => {
-      this.waitingForRoom.push(() => resume(Effect.void))
-    })
+    const { outbox } = this
+    if (outbox === undefined) return Effect.void
+    if (!this.pumping) outbox.flush()
+    return outbox.isFull ? outbox.room : Effect.void
   }
 
   private push(event: ToolEvent): void {
     this.fold.add(event)
-    if (this.plan.emit !== undefined) this.buffer.push(event)
+    this.outbox?.push(event)
+  }
+
+  /** No call is started that a slow consumer could not hear of. */
+  private hasRoom(): boolean {
+    if (this.outbox === undefined || !this.outbox.isFull) return true
+    this.outbox.flush()
+    return !this.outbox.isFull
   }
 
   private flush(): void {
-    if (this.closed || this.emission !== undefined) return
-    if (this.buffer.length === 0) {
-      if (this.left === 0) this.complete()
-      return
-    }
-    const events = this.buffer
-    this.buffer = []
-    const fiber = this.plan.fibers.fork(this.plan.emit!(events))
-    const emitted = (): void => {
-      this.emission = undefined
-      for (const proceed of this.waitingForRoom.splice(0)) proceed()
-      this.pump()
-    }
-    if (fiber.unsafePoll() !== null) return emitted()
-    this.emission = fiber
-    fiber.addObserver(emitted)
+    if (this.closed) return
+    this.outbox?.flush()
+    if (this.left === 0 && (this.outbox === undefined || this.outbox.isEmpty)) this.complete()
   }
 
   private complete(): void {
@@ -627,6 +670,8 @@ export class Batch {
     this.resume(Effect.void)
   }
 }
+
+type Completed = Extract<ToolEvent, { readonly _tag: "ToolExecutionCompleted" }>
 
 /** When the siblings of a halted call are to be stopped. */
 class DrainLimit {
@@ -654,19 +699,3 @@ const encodingFailed = (ids: Ids, exit: Exit.Exit<unknown, unknown>): ToolError.
 // Running a handler again can help when it said no or crashed; wrong arguments stay wrong.
 const isTransient = (error: ToolError.ToolError): boolean =>
   error._tag === "HandlerFailed" || error._tag === "HandlerRaised" || error._tag === "HandlerExit"
-
-/** Computed once per call, when its turn comes. */
-const exclusionOf = (call: Call): Exclusion => call.exclusion ??= computeExclusion(call)
-
-const computeExclusion = (call: Call): Exclusion => {
-  const exclusive = call.tool?.exclusive ?? false
-  if (typeof exclusive === "boolean") return exclusive
-  const decoded = compiledOf(call.tool!).decode(call.toolCall.arguments)
-  // A schema that needs an Effect gives no key yet: alone is the safe answer.
-  if (!Either.isEither(decoded)) return true
-  if (Either.isLeft(decoded)) return false
-  const key = Either.try({ try: () => exclusive(decoded.right as never), catch: (defect) => Cause.die(defect) })
-  if (Either.isRight(key)) return key.right
-  call.fault = new ToolError.HandlerRaised({ ...call.ids, cause: key.left })
-  return false
-}

@@ -4,6 +4,7 @@
  * These fibers are roots, so nothing of what a child gets from its parent comes by itself: they start with the caller's
  * FiberRefs, and what a call that succeeded changed is given back, as when any fiber is joined.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as FiberId from "effect/FiberId"
@@ -12,52 +13,63 @@ import * as FiberRefs from "effect/FiberRefs"
 import * as HashMap from "effect/HashMap"
 import * as Runtime from "effect/Runtime"
 import * as RuntimeFlags from "effect/RuntimeFlags"
-import type { ToolCall } from "../ToolCall.ts"
+import { ToolContext } from "../ToolContext.ts"
+import type { Call } from "./call.ts"
 import type { Shared } from "./toolContext.ts"
 
 export class CallFibers {
   private readonly runtime: Runtime.Runtime<never>
-  private readonly annotations: HashMap.HashMap<string, unknown>
-  private readonly initial = new WeakMap<object, FiberRefs.FiberRefs>()
+  private readonly shared: Shared
   private readonly changed: Array<FiberRefs.FiberRefs> = []
+  private sharedAnnotations: HashMap.HashMap<string, unknown> | undefined
 
   constructor(parent: Fiber.RuntimeFiber<unknown, unknown>, flags: RuntimeFlags.RuntimeFlags, shared: Shared) {
+    this.shared = shared
     this.runtime = Runtime.make({
       context: parent.currentContext,
       fiberRefs: parent.getFiberRefs(),
       // Tools can be stopped even where the caller cannot.
       runtimeFlags: RuntimeFlags.enable(flags, RuntimeFlags.Interruption)
     })
-    let annotations = parent.getFiberRef(FiberRef.currentLogAnnotations)
-    if (shared.sessionId !== undefined) annotations = HashMap.set(annotations, "sessionId", shared.sessionId)
-    if (shared.requestId !== undefined) annotations = HashMap.set(annotations, "requestId", shared.requestId)
-    this.annotations = annotations
   }
 
   /** For the batch's own work. */
   readonly fork = <A, E>(effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> => Runtime.runFork(this.runtime, effect)
 
-  /** For work of a call: its log lines carry the call's ids. */
-  forkCall<A, E>(toolCall: ToolCall, effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> {
-    let initial: FiberRefs.FiberRefs | undefined
-    const fiber = Runtime.runFork(this.runtime, effect, {
-      updateRefs: (refs, fiberId) => initial = this.annotate(refs, fiberId, toolCall)
+  /** For work of a call: it finds the call's context, and its log lines carry the call's ids. */
+  forkCall<A, E>(call: Call, effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> {
+    const runtime = Runtime.make({
+      ...this.runtime,
+      context: Context.add(this.runtime.context, ToolContext, call.context) as Context.Context<never>
     })
-    this.initial.set(fiber, initial!)
-    return fiber
+    return Runtime.runFork(runtime, effect, {
+      updateRefs: (refs, fiberId) => call.initialRefs = this.annotate(refs, fiberId, call)
+    })
   }
 
-  private annotate(refs: FiberRefs.FiberRefs, fiberId: FiberId.Runtime, toolCall: ToolCall): FiberRefs.FiberRefs {
+  private annotate(refs: FiberRefs.FiberRefs, fiberId: FiberId.Runtime, call: Call): FiberRefs.FiberRefs {
+    const { id, name } = call.toolCall
     return FiberRefs.updateAs(refs, {
       fiberId,
       fiberRef: FiberRef.currentLogAnnotations,
-      value: HashMap.set(HashMap.set(this.annotations, "toolName", toolCall.name), "toolCallId", toolCall.id)
+      value: HashMap.set(HashMap.set(this.annotations, "toolName", name), "toolCallId", id)
     })
   }
 
+  private get annotations(): HashMap.HashMap<string, unknown> {
+    if (this.sharedAnnotations === undefined) {
+      const { requestId, sessionId } = this.shared
+      let annotations = FiberRefs.getOrDefault(this.runtime.fiberRefs, FiberRef.currentLogAnnotations)
+      if (sessionId !== undefined) annotations = HashMap.set(annotations, "sessionId", sessionId)
+      if (requestId !== undefined) annotations = HashMap.set(annotations, "requestId", requestId)
+      this.sharedAnnotations = annotations
+    }
+    return this.sharedAnnotations
+  }
+
   /** A call's fiber succeeded: keeps what it changed. */
-  succeeded(fiber: Fiber.RuntimeFiber<unknown, unknown>): void {
-    const before = this.initial.get(fiber)!
+  succeeded(call: Call, fiber: Fiber.RuntimeFiber<unknown, unknown>): void {
+    const before = call.initialRefs!
     const after = fiber.getFiberRefs()
     if (after === before) return
     // Something provided for the length of the call and taken back leaves a new map with the old values.
@@ -66,7 +78,9 @@ export class CallFibers {
   }
 
   /** Gives the changes to the fiber that runs this. */
-  readonly join: Effect.Effect<void> = Effect.suspend(() =>
-    this.changed.length === 0 ? Effect.void : Effect.forEach(this.changed, Effect.inheritFiberRefs, { discard: true })
-  )
+  join(): Effect.Effect<void> {
+    return this.changed.length === 0
+      ? Effect.void
+      : Effect.forEach(this.changed, Effect.inheritFiberRefs, { discard: true })
+  }
 }

@@ -177,9 +177,47 @@ export const toJsonOrStandIn = (value: unknown): unknown =>
  * A part without a JSON form fails the whole with its path, unless `standIn` gives a replacement.
  */
 export const toJson = (value: unknown, standIn?: (problem: string) => string): Either.Either<unknown, NotJson> => {
+  // Most results are shallow JSON already.
+  if (isJsonAtAGlance(value)) return Either.right(value)
   const projection = new Projection(standIn)
   const json = projection.any(value, "")
   return projection.failure === undefined ? Either.right(json) : Either.left(projection.failure)
+}
+
+/** Whether a value is JSON without a doubt. A cycle or a deep value does not pass, nor one that cannot be looked at. */
+const isJsonAtAGlance = (value: unknown): boolean => {
+  try {
+    return isShallowJson(value, 8)
+  } catch {
+    return false
+  }
+}
+
+const isShallowJson = (value: unknown, depth: number): boolean => {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true
+    case "number":
+      return Number.isFinite(value)
+    case "object":
+      if (value === null) return true
+      if (depth === 0) return false
+      return Array.isArray(value) ? areShallowJson(value, depth - 1) : hasShallowJson(value, depth - 1)
+    default:
+      return false
+  }
+}
+
+const areShallowJson = (values: ReadonlyArray<unknown>, depth: number): boolean => {
+  for (let i = 0; i < values.length; i++) if (!isShallowJson(values[i], depth)) return false
+  return true
+}
+
+const hasShallowJson = (value: object, depth: number): boolean => {
+  if (!isPlainObject(value)) return false
+  for (const key in value) if (!isShallowJson(value[key], depth)) return false
+  return true
 }
 
 class Projection {

@@ -4,6 +4,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
@@ -41,7 +42,7 @@ const invokeDecoded = (
   context: Service
 ): Outcome => {
   const ids = idsOf(tool, context.toolCall)
-  if (Either.isLeft(decoded)) return Effect.fail(new ToolError.InvalidArguments({ ...ids, issues: decoded.left }))
+  if (Either.isLeft(decoded)) return Exit.fail(new ToolError.InvalidArguments({ ...ids, issues: decoded.left }))
   return Effect.matchCauseEffect(
     Effect.suspend(() => lift(handler(decoded.right as never, context), context)),
     {
@@ -51,7 +52,7 @@ const invokeDecoded = (
   )
 }
 
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
+export const isThenable = (value: unknown): value is PromiseLike<unknown> =>
   (typeof value === "object" || typeof value === "function") && value !== null && "then" in value &&
   typeof value.then === "function"
 
@@ -91,31 +92,30 @@ export const fromCause = (ids: Ids, cause: Cause.Cause<unknown>): ToolError.Tool
     : new ToolError.HandlerExit({ ...ids, cause })
 }
 
-const settle = (tool: Any, ids: Ids, value: unknown): Outcome => {
+/** Reads what a handler gave. An Exit already, unless the success schema needs an Effect. */
+export const settle = (tool: Any, ids: Ids, value: unknown): Outcome => {
   if (!ToolResult.isToolResult(value)) return succeed(tool, ids, value)
   switch (value._tag) {
     case "Ok":
       return succeed(tool, ids, value.value)
     case "Failure":
-      return Effect.fail(
-        new ToolError.HandlerFailed({ ...ids, failure: value.reason, cause: Cause.fail(value.reason) })
-      )
+      return Exit.fail(new ToolError.HandlerFailed({ ...ids, failure: value.reason, cause: Cause.fail(value.reason) }))
     default: {
       const malformed = malformation(value)
-      return malformed === undefined ? Effect.succeed(value) : invalidReturn(ids, malformed)
+      return malformed === undefined ? Exit.succeed(value) : invalidReturn(ids, malformed)
     }
   }
 }
 
-const invalidReturn = (ids: Ids, detail: string): Effect.Effect<never, ToolError.InvalidReturn> =>
-  Effect.fail(new ToolError.InvalidReturn({ ...ids, detail }))
+const invalidReturn = (ids: Ids, detail: string): Exit.Exit<never, ToolError.InvalidReturn> =>
+  Exit.fail(new ToolError.InvalidReturn({ ...ids, detail }))
 
 const succeed = (tool: Any, ids: Ids, value: unknown): Outcome => {
   const encode = compiledOf(tool).encodeSuccess
-  if (encode === undefined) return Effect.succeed(ToolResult.ok(value))
+  if (encode === undefined) return Exit.succeed(ToolResult.ok(value))
   const read = (encoded: Either.Either<unknown, string>): Outcome =>
     Either.isRight(encoded)
-      ? Effect.succeed({ _tag: "Ok", value, encoded: encoded.right })
+      ? Exit.succeed<ToolResult.ToolOutcome>({ _tag: "Ok", value, encoded: encoded.right })
       : invalidReturn(ids, `the value does not fit the success schema (see ${encoded.left})`)
   const encoded = encode(value)
   return Either.isEither(encoded) ? read(encoded) : Effect.flatMap(encoded, read)

@@ -5,10 +5,14 @@
 /** `true`: alone in the batch. A string: never beside another with the same key. */
 export type Exclusion = boolean | string
 
-export class Order<C> {
+/** What is ordered. */
+export interface Ordered {
+  readonly exclusion: Exclusion
+}
+
+export class Order<C extends Ordered> {
   private readonly queue: ReadonlyArray<C>
   private readonly concurrency: number
-  private readonly exclusionOf: (call: C) => Exclusion
   private cursor = 0
   private running = 0
   private alone = false
@@ -17,10 +21,9 @@ export class Order<C> {
   private parked = 0
   private readonly ready: Array<C> = []
 
-  constructor(queue: ReadonlyArray<C>, concurrency: number, exclusionOf: (call: C) => Exclusion) {
+  constructor(queue: ReadonlyArray<C>, concurrency: number) {
     this.queue = queue
     this.concurrency = concurrency
-    this.exclusionOf = exclusionOf
   }
 
   /** The next call that may start now; it counts as running from here on. */
@@ -35,7 +38,7 @@ export class Order<C> {
   private advance(): C | undefined {
     while (this.cursor < this.queue.length) {
       const call = this.queue[this.cursor]!
-      const exclusion = this.exclusionOf(call)
+      const { exclusion } = call
       if (exclusion === true) {
         if (this.running > 0 || this.parked > 0) return undefined
         this.cursor++
@@ -57,7 +60,7 @@ export class Order<C> {
   /** The call has ended. */
   release(call: C): void {
     this.running--
-    const exclusion = this.exclusionOf(call)
+    const { exclusion } = call
     if (exclusion === false) return
     if (exclusion === true) {
       this.alone = false

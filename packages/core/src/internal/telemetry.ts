@@ -11,19 +11,14 @@ import * as FiberRef from "effect/FiberRef"
 import * as MetricLabel from "effect/MetricLabel"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
-import type { ToolEvent } from "../Event.ts"
 import { abandonedFibers, CaptureContent, toolCalls, toolDuration, toolErrors } from "../Telemetry.ts"
+import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import { isToolError, type ToolError } from "../ToolError.ts"
+import type { ToolOutcome } from "../ToolResult.ts"
+import type { Call } from "./call.ts"
 import { toJsonOrStandIn } from "./json.ts"
 import type { Shared } from "./toolContext.ts"
-
-export interface CallTrace {
-  readonly toolCall: ToolCall
-  readonly startedAt: bigint
-  readonly span: Tracer.Span | undefined
-  readonly inside: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
-}
 
 const nativeTracer = Context.get(DefaultServices.liveServices, Tracer.Tracer)
 
@@ -34,8 +29,6 @@ export class Telemetry {
   private readonly fork: (effect: Effect.Effect<void>) => unknown
   private readonly tracer: Tracer.Tracer | undefined
   private readonly capture: boolean
-  // Labels are compared by content on every update: one per tool and kind is enough.
-  private readonly labels = new Map<string, ReadonlyArray<MetricLabel.MetricLabel>>()
 
   constructor(
     parent: Fiber.RuntimeFiber<unknown, unknown>,
@@ -52,15 +45,15 @@ export class Telemetry {
     this.capture = listening && Context.get(parent.currentContext, CaptureContent)
   }
 
-  start(toolCall: ToolCall): CallTrace {
-    const startedAt = this.clock.unsafeCurrentTimeNanos()
-    if (this.tracer === undefined) return { toolCall, startedAt, span: undefined, inside: (effect) => effect }
+  start(call: Call): void {
+    if (this.tracer === undefined) return
+    const { toolCall } = call
     const span = this.tracer.span(
       "allm.tool",
       Context.getOption(this.parent.currentContext, Tracer.ParentSpan),
       Context.empty(),
       [],
-      startedAt,
+      call.startedAt,
       "internal"
     )
     span.attribute("gen_ai.operation.name", "execute_tool")
@@ -70,18 +63,15 @@ export class Telemetry {
     if (this.shared.sessionId !== undefined) span.attribute("gen_ai.conversation.id", this.shared.sessionId)
     if (this.shared.requestId !== undefined) span.attribute("allm.request.id", this.shared.requestId)
     if (this.capture) span.attribute("gen_ai.tool.call.arguments", JSON.stringify(toolCall.arguments))
-    return { toolCall, startedAt, span, inside: (effect) => Effect.withParentSpan(effect, span) }
+    call.span = span
   }
 
-  end(trace: CallTrace, events: ReadonlyArray<ToolEvent>): void {
+  end(call: Call, result: ToolOutcome | ToolError | undefined): void {
     const endedAt = this.clock.unsafeCurrentTimeNanos()
-    const completed = events.find((event) => event._tag === "ToolExecutionCompleted")
-    const result = completed?.result
-    const { name } = trace.toolCall
-    const outcome = result === undefined ? "approval" : result._tag
-    toolCalls.unsafeUpdate(1, this.label(`${name} ${outcome}`, { tool: name, outcome }))
-    toolDuration.unsafeUpdate(Number(endedAt - trace.startedAt) / 1_000_000, this.label(name, { tool: name }))
-    const { span } = trace
+    const labels = labelsOf(call.tool)
+    toolCalls.unsafeUpdate(1, labels.outcome(result === undefined ? "approval" : result._tag))
+    toolDuration.unsafeUpdate(Number(endedAt - call.startedAt) / 1_000_000, labels.tool)
+    const { span } = call
     if (span === undefined) return
     if (this.capture && result !== undefined) {
       span.attribute("gen_ai.tool.call.result", JSON.stringify(toJsonOrStandIn(result)))
@@ -95,7 +85,7 @@ export class Telemetry {
   }
 
   failed(toolCall: ToolCall, error: ToolError): void {
-    toolErrors.unsafeUpdate(1, this.label(`error ${error._tag}`, { tag: error._tag }))
+    toolErrors.unsafeUpdate(1, tagLabel(error._tag))
     const crashed = error._tag === "HandlerRaised" || error._tag === "HandlerExit"
     const line = crashed
       ? Effect.logWarning(error.message, ...Option.toArray(Option.fromNullable(error.cause)))
@@ -119,13 +109,42 @@ export class Telemetry {
       ...(this.shared.requestId === undefined ? {} : { requestId: this.shared.requestId })
     }))
   }
+}
 
-  private label(key: string, labels: { readonly [name: string]: string }): ReadonlyArray<MetricLabel.MetricLabel> {
-    let made = this.labels.get(key)
-    if (made === undefined) {
-      made = Object.entries(labels).map(([name, value]) => MetricLabel.make(name, value))
-      this.labels.set(key, made)
-    }
-    return made
+// A metric finds its state by the identity of its labels: they are made once per tool, and live as long as it does.
+class Labels {
+  readonly tool: ReadonlyArray<MetricLabel.MetricLabel>
+  private readonly outcomes = new Map<string, ReadonlyArray<MetricLabel.MetricLabel>>()
+
+  constructor(toolName: string) {
+    this.tool = [MetricLabel.make("tool", toolName)]
   }
+
+  outcome(outcome: string): ReadonlyArray<MetricLabel.MetricLabel> {
+    let labels = this.outcomes.get(outcome)
+    if (labels === undefined) {
+      this.outcomes.set(outcome, labels = [...this.tool, MetricLabel.make("outcome", outcome)])
+    }
+    return labels
+  }
+}
+
+const labels = new WeakMap<object, Labels>()
+
+// The name of a tool that does not exist is the model's invention, and could be any number of names.
+const labelsOfUnknown = new Labels("unknown")
+
+const labelsOf = (tool: Any | undefined): Labels => {
+  if (tool === undefined) return labelsOfUnknown
+  let made = labels.get(tool)
+  if (made === undefined) labels.set(tool, made = new Labels(tool.name))
+  return made
+}
+
+const tagLabels = new Map<string, ReadonlyArray<MetricLabel.MetricLabel>>()
+
+const tagLabel = (tag: ToolError["_tag"]): ReadonlyArray<MetricLabel.MetricLabel> => {
+  let made = tagLabels.get(tag)
+  if (made === undefined) tagLabels.set(tag, made = [MetricLabel.make("tag", tag)])
+  return made
 }

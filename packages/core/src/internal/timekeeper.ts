@@ -17,6 +17,8 @@ export interface Timed {
   readonly isSettled: boolean
 }
 
+const toMillis = (nanos: bigint): number => Number(nanos) / 1_000_000
+
 export class Timekeeper<E extends Timed> {
   private readonly clock: Clock.Clock
   private readonly fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
@@ -41,9 +43,10 @@ export class Timekeeper<E extends Timed> {
     this.onOverdue = options.onOverdue
   }
 
-  add(entry: E, limit: number): void {
+  /** Watches over an entry from `startedAt` on, in nanoseconds of the clock. */
+  add(entry: E, limit: number, startedAt: bigint): void {
     if (limit === Infinity) return
-    entry.deadline = this.now() + limit
+    entry.deadline = toMillis(startedAt) + limit
     let queue = this.queues.get(limit)
     if (queue === undefined) this.queues.set(limit, queue = new Queue())
     queue.push(entry)
@@ -59,7 +62,7 @@ export class Timekeeper<E extends Timed> {
 
   // The wall clock can be set back while a tool runs; this one cannot.
   private now(): number {
-    return Number(this.clock.unsafeCurrentTimeNanos()) / 1_000_000
+    return toMillis(this.clock.unsafeCurrentTimeNanos())
   }
 
   private sleepAgain(): void {

@@ -39,9 +39,9 @@ const check = <Issue>(
 ): Check<Issue> =>
 (value) => {
   const result = run(value)
-  return Either.isEither(result)
-    ? Either.mapLeft(result as Either.Either<unknown, ParseResult.ParseIssue>, format)
-    : Effect.either(Effect.mapError(result, format))
+  if (!Either.isEither(result)) return Effect.either(Effect.mapError(result, format))
+  const checked = result as Either.Either<unknown, ParseResult.ParseIssue>
+  return Either.isRight(checked) ? checked as Either.Either<unknown, never> : Either.left(format(checked.left))
 }
 
 const formatArguments = (issue: ParseResult.ParseIssue): ReadonlyArray<ArgumentIssue> =>

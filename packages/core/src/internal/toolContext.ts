@@ -14,25 +14,25 @@ export interface Shared {
   readonly engine: unknown
 }
 
+/** Who hears of a call's progress. */
+export interface Reporter {
+  readonly report: (value: unknown) => Effect.Effect<void>
+}
+
 export class ContextImpl implements Service {
   readonly toolCall: ToolCall
   /** Whoever runs the call aborts it too; an executor need not watch. */
   readonly managed: boolean
   private readonly shared: Shared
-  private readonly report: (value: unknown) => Effect.Effect<void>
+  private readonly reporter: Reporter
   private controller: AbortController | undefined
   private aborted = false
 
-  constructor(
-    toolCall: ToolCall,
-    shared: Shared,
-    managed: boolean,
-    report: (value: unknown) => Effect.Effect<void>
-  ) {
+  constructor(toolCall: ToolCall, shared: Shared, reporter: Reporter, managed: boolean) {
     this.toolCall = toolCall
     this.managed = managed
     this.shared = shared
-    this.report = report
+    this.reporter = reporter
   }
 
   get context(): { readonly [key: string]: unknown } {
@@ -64,12 +64,14 @@ export class ContextImpl implements Service {
     return scope === undefined ? this.toolCall.id : `${scope}/${this.toolCall.id}`
   }
 
-  // Arrows, so that a handler may take the function out of the context.
-  readonly progress = (value: unknown): Effect.Effect<void> => Effect.suspend(() => this.report(value))
+  // Functions of their own, so that a handler may take them out of the context.
+  get progress(): (value: unknown) => Effect.Effect<void> {
+    return (value) => Effect.suspend(() => this.reporter.report(value))
+  }
 
-  readonly unsafeProgress = (value: unknown): void => {
+  get unsafeProgress(): (value: unknown) => void {
     // Reported at once; only an Effect can wait for a slow consumer.
-    void this.report(value)
+    return (value) => void this.reporter.report(value)
   }
 
   abort(): void {
