@@ -232,17 +232,17 @@ export class Interrupted extends Schema.TaggedError<Interrupted>("@allm/core/Too
 }
 
 /**
- * The call had not started when a sibling halted the batch. It certainly took no effect.
+ * The call was never started: a sibling halted the batch, or a budget was used up. It certainly took no effect.
  *
  * @since 0.1.0
  * @category errors
  */
-export class Skipped extends Schema.TaggedError<Skipped>("@allm/core/ToolError/Skipped")(
-  "Skipped",
-  byExecutor("skipped")
-) {
+export class Skipped extends Schema.TaggedError<Skipped>("@allm/core/ToolError/Skipped")("Skipped", {
+  ...byExecutor("skipped"),
+  detail: Schema.optionalWith(Schema.String, { exact: true })
+}) {
   override get message(): string {
-    return sentence(this)
+    return sentence(this, this.detail)
   }
 }
 

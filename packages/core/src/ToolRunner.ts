@@ -3,49 +3,34 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Mailbox from "effect/Mailbox"
-import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Event, ToolEvent } from "./Event.ts"
 import type { Halt, PendingApproval, Question } from "./Halt.ts"
-import { Batch, type Plan } from "./internal/batch.ts"
-import { CallFibers } from "./internal/callFibers.ts"
 import type { Approval } from "./internal/course.ts"
 import { Fold } from "./internal/fold.ts"
 import * as Issues from "./internal/issues.ts"
+import { type Emit, firstUnknown, resolve, runBatch } from "./internal/runBatch.ts"
 import { runIssues } from "./internal/runOptions.ts"
-import { Telemetry } from "./internal/telemetry.ts"
-import { positiveDuration } from "./internal/toolOptions.ts"
 import type { ToolMessage } from "./Message.ts"
 import type { OnToolError } from "./OnToolError.ts"
 import type * as Tool from "./Tool.ts"
 import type { ToolCall } from "./ToolCall.ts"
 import type { ToolError } from "./ToolError.ts"
-import * as ToolExecutor from "./ToolExecutor.ts"
 import type { ToolOutcome } from "./ToolResult.ts"
-import * as ToolResultEncoder from "./ToolResultEncoder.ts"
+import { UnknownTool } from "./UnknownTool.ts"
 import type { ValidationError } from "./ValidationError.ts"
 
-/**
- * A call names a tool that is not there. Nothing ran.
- *
- * @since 0.1.0
- * @category errors
- */
-export class UnknownTool extends Schema.TaggedError<UnknownTool>("@allm/core/ToolRunner/UnknownTool")("UnknownTool", {
-  toolName: Schema.String,
-  toolCallId: Schema.String,
-  available: Schema.Array(Schema.String)
-}) {
-  override get message(): string {
-    const names = this.available.length === 0 ? "there are none" : `there are ${this.available.join(", ")}`
-    return `no tool is named ${JSON.stringify(this.toolName)}; ${names}. ` +
-      "Add it to the tools, or let the model correct itself with unknownTool: \"feedback\""
-  }
+export {
+  /**
+   * A call names a tool that is not there. Nothing ran.
+   *
+   * @since 0.1.0
+   * @category errors
+   */
+  UnknownTool
 }
 
 /**
@@ -185,64 +170,24 @@ export const fold = (calls: ReadonlyArray<ToolCall>, events: Iterable<Event>): R
   return state.result()
 }
 
-const defaultTimeout = Duration.seconds(30)
-const defaultMaxArgumentsLength = 1_048_576
-
-const defaultConcurrency = (calls: number): number => {
-  const cores: unknown = (globalThis as { navigator?: { hardwareConcurrency?: unknown } }).navigator
-    ?.hardwareConcurrency
-  return Math.max(1, Math.min(calls, typeof cores === "number" ? 2 * cores : 16))
-}
-
-const toLimit = (siblings: NonNullable<Options["siblings"]>): Plan["siblings"] =>
-  typeof siblings === "string" ? siblings : { drainFor: Duration.decode(siblings.drainFor) }
-
 const execute = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyArray<Tool.Any>,
   options: Options = {},
-  emit: Plan["emit"]
+  emit: Emit | undefined
 ): Effect.Effect<RunResult, UnknownTool | ValidationError> =>
-  Effect.withFiberRuntime((parent, status) => {
+  Effect.suspend((): Effect.Effect<RunResult, UnknownTool | ValidationError> => {
     const checked = Issues.toEither("invalid_options", runIssues(calls, tools, options), undefined)
     if (checked._tag === "Left") return checked.left
     const byName = new Map(tools.map((tool) => [tool.name, tool]))
-    const unknown = options.unknownTool === "feedback" ? undefined : calls.find((call) => !byName.has(call.name))
-    if (unknown !== undefined) {
-      return new UnknownTool({ toolName: unknown.name, toolCallId: unknown.id, available: [...byName.keys()] })
-    }
-    const context = parent.currentContext
-    const clock = Context.get(parent.currentDefaultServices, Clock.Clock)
-    const shared = {
-      context: options.context ?? {},
-      sessionId: options.sessionId,
-      requestId: options.requestId,
-      engine: options.engine
-    }
-    const fibers = new CallFibers(parent, status.runtimeFlags, shared)
-    const plan: Plan = {
-      calls,
-      tools: byName,
-      executor: Context.get(context, ToolExecutor.ToolExecutor),
-      encoder: Context.get(context, ToolResultEncoder.ToolResultEncoder),
-      onToolError: options.onToolError ?? "continue",
-      toolTimeout: options.toolTimeout === undefined ? defaultTimeout : positiveDuration(options.toolTimeout)!,
-      concurrency: options.concurrency === "unbounded"
-        ? Infinity
-        : options.concurrency ?? defaultConcurrency(calls.length),
-      siblings: toLimit(options.siblings ?? "drain"),
-      shared,
-      approvals: new Map(Object.entries(options.approvals ?? {})),
-      maxArgumentsLength: options.maxArgumentsLength ?? defaultMaxArgumentsLength,
-      clock,
-      telemetry: new Telemetry(parent, clock, shared, fibers.fork),
-      fibers,
-      emit
-    }
-    let batch: Batch
-    return Effect.async<void>((resume) => {
-      batch = new Batch(plan, resume)
-      batch.start()
-      return batch.cancel()
-    }).pipe(Effect.flatMap(() => Effect.as(fibers.join(), batch.fold.result())))
+    const unknown = options.unknownTool === "feedback" ? undefined : firstUnknown(calls, byName)
+    return unknown ?? runBatch(calls, byName, {
+      ...resolve(options),
+      shared: {
+        context: options.context ?? {},
+        sessionId: options.sessionId,
+        requestId: options.requestId,
+        engine: options.engine
+      }
+    }, emit)
   })

@@ -144,6 +144,13 @@ export * as ToolResultEncoder from "./ToolResultEncoder.ts"
 export * as ToolRunner from "./ToolRunner.ts"
 
 /**
+ * The failure of a run whose model asked for a tool that is not there.
+ *
+ * @since 0.1.0
+ */
+export * as UnknownTool from "./UnknownTool.ts"
+
+/**
  * What a model call used up.
  *
  * @since 0.1.0

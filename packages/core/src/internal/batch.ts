@@ -6,20 +6,22 @@
  * see and give back its FiberRefs, and their defects are caught.
  */
 import type * as Clock from "effect/Clock"
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FiberId from "effect/FiberId"
 import type { ToolEvent } from "../Event.ts"
+import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import * as ToolError from "../ToolError.ts"
-import { Call } from "./call.ts"
+import { Call, type Owner } from "./call.ts"
 import type { CallFibers } from "./callFibers.ts"
 import { type Completed, Course, type Host, type Rules } from "./course.ts"
 import { Fold } from "./fold.ts"
 import { Order } from "./order.ts"
 import { Outbox } from "./outbox.ts"
-import { Timekeeper } from "./timekeeper.ts"
+import type { Timed, Timekeeper } from "./timekeeper.ts"
 import type { Shared } from "./toolContext.ts"
 
 export type Siblings = "drain" | "interrupt" | { readonly drainFor: Duration.Duration }
@@ -32,6 +34,13 @@ export interface Plan extends Rules {
   readonly shared: Shared
   readonly clock: Clock.Clock
   readonly fibers: CallFibers
+  readonly timekeeper: Timekeeper
+  /** Nobody else needs it after this batch. */
+  readonly ownsTimekeeper: boolean
+  /** How many calls may run, and what the others are told. */
+  readonly allowance: { readonly calls: number; readonly detail: string } | undefined
+  /** The services a tool was given when its engine was built, to be used before the caller's. */
+  readonly environmentOf: ((tool: Any) => Context.Context<never> | undefined) | undefined
   /** Where events go besides the fold; back-pressured. */
   readonly emit: ((events: ReadonlyArray<ToolEvent>) => Effect.Effect<void>) | undefined
 }
@@ -39,13 +48,13 @@ export interface Plan extends Rules {
 // Calls that may end synchronously in one turn before other fibers get theirs.
 const burst = 512
 
-export class Batch implements Host {
+export class Batch implements Host, Owner {
   readonly fold: Fold
   private readonly plan: Plan
   private readonly course: Course
   private readonly order: Order<Call>
+  private readonly surplus: ReadonlyArray<Call>
   private readonly running = new Set<Call>()
-  private readonly timekeeper: Timekeeper<Call | DrainLimit>
   private readonly outbox: Outbox<ToolEvent> | undefined
   private readonly resume: (effect: Effect.Effect<void>) => void
   private left: number
@@ -66,23 +75,24 @@ export class Batch implements Host {
     for (const toolCall of plan.calls) {
       const tool = plan.tools.get(toolCall.name)
       if (tool?.manual === true) manual.push(toolCall)
-      else automatic.push(new Call(toolCall, tool, plan.shared, this.progress))
+      else automatic.push(new Call(toolCall, tool, plan.shared, this))
     }
     this.course = new Course(plan, this)
     this.left = automatic.length
+    this.surplus = plan.allowance === undefined ? [] : automatic.splice(plan.allowance.calls)
     this.order = new Order(automatic, plan.concurrency)
-    this.timekeeper = new Timekeeper<Call | DrainLimit>({
-      clock: plan.clock,
-      fork: plan.fibers.fork,
-      onDue: (entry) => entry instanceof Call ? this.expire(entry) : this.stopSiblings(),
-      onOverdue: (entry) => {
-        if (entry instanceof Call) this.abandon(entry)
-      }
-    })
     if (manual.length > 0) this.push({ _tag: "ManualToolCalls", toolCalls: manual })
   }
 
+  get isOver(): boolean {
+    return this.closed
+  }
+
   start(): void {
+    for (const call of this.surplus) {
+      this.admit(call)
+      this.course.skip(call, this.plan.allowance!.detail)
+    }
     this.pump()
   }
 
@@ -95,7 +105,7 @@ export class Batch implements Host {
       for (const call of this.running) this.interrupt(call)
       return Effect.uninterruptible(
         Effect.async<void>((resume) => {
-          this.onIdle = () => resume(Effect.sync(() => this.timekeeper.stop()))
+          this.onIdle = () => resume(Effect.sync(() => this.retire()))
           this.checkIdle()
         })
       )
@@ -117,17 +127,22 @@ export class Batch implements Host {
       const call = this.order.next()
       if (call === undefined) break
       call.admitted = true
-      call.startedAt = this.plan.clock.unsafeCurrentTimeNanos()
-      this.running.add(call)
+      this.admit(call)
       this.course.begin(call)
     }
     this.pumping = false
     this.flush()
   }
 
+  private admit(call: Call): void {
+    call.startedAt = this.plan.clock.unsafeCurrentTimeNanos()
+    this.running.add(call)
+  }
+
   stage<A, E>(call: Call, effect: Effect.Effect<A, E>, next: (exit: Exit.Exit<A, E>) => void): void {
     const { fibers } = this.plan
-    const fiber = fibers.forkCall(call, effect)
+    const environment = call.tool === undefined ? undefined : this.plan.environmentOf?.(call.tool)
+    const fiber = fibers.forkCall(call, effect, environment)
     const early = fiber.unsafePoll()
     if (early !== null) {
       if (Exit.isSuccess(early)) fibers.succeeded(call, fiber)
@@ -159,7 +174,7 @@ export class Batch implements Host {
 
   private limit(call: Call): void {
     if (call.deadline === Infinity && call.stage !== "policy") {
-      this.timekeeper.add(call, Duration.toMillis(call.tool?.timeout ?? this.plan.toolTimeout), call.startedAt)
+      this.plan.timekeeper.add(call, Duration.toMillis(call.tool?.timeout ?? this.plan.toolTimeout), call.startedAt)
     }
   }
 
@@ -178,13 +193,13 @@ export class Batch implements Host {
     this.checkIdle()
   }
 
-  private expire(call: Call): void {
+  expire(call: Call): void {
     if (call.isSettled || call.stage === "policy") return
     call.expired = true
     this.interrupt(call)
   }
 
-  private abandon(call: Call): void {
+  abandon(call: Call): void {
     if (call.isSettled || call.stage === "policy") return
     this.plan.telemetry.abandoned(call.toolCall)
     if (this.closed) return this.forget(call)
@@ -218,14 +233,14 @@ export class Batch implements Host {
     if (siblings === "interrupt") this.stopSiblings()
     else if (siblings !== "drain") {
       const now = this.plan.clock.unsafeCurrentTimeNanos()
-      this.timekeeper.add(new DrainLimit(), Duration.toMillis(siblings.drainFor), now)
+      this.plan.timekeeper.add(new DrainLimit(this), Duration.toMillis(siblings.drainFor), now)
     }
   }
 
-  private stopSiblings(): void {
+  stopSiblings(): void {
+    if (this.closed) return
     for (const call of this.order.drop()) {
-      call.startedAt = this.plan.clock.unsafeCurrentTimeNanos()
-      this.running.add(call)
+      this.admit(call)
       this.course.skip(call)
     }
     for (const call of this.running) {
@@ -247,7 +262,7 @@ export class Batch implements Host {
     this.left--
   }
 
-  private readonly progress = (call: Call, value: unknown): Effect.Effect<void> => {
+  progress(call: Call, value: unknown): Effect.Effect<void> {
     // An abandoned handler may go on reporting; nobody listens any more.
     if (this.closed || call.isSettled || call.expired) return Effect.void
     this.push({ _tag: "ToolProgress", ...call.ids, value })
@@ -277,13 +292,31 @@ export class Batch implements Host {
 
   private complete(): void {
     this.closed = true
-    this.timekeeper.stop()
+    this.retire()
     this.resume(Effect.void)
+  }
+
+  private retire(): void {
+    if (this.plan.ownsTimekeeper) this.plan.timekeeper.stop()
   }
 }
 
 /** When the siblings of a halted call are to be stopped. */
-class DrainLimit {
+class DrainLimit implements Timed {
   deadline = Infinity
-  isSettled = false
+  private readonly batch: Batch
+
+  constructor(batch: Batch) {
+    this.batch = batch
+  }
+
+  get isSettled(): boolean {
+    return this.batch.isOver
+  }
+
+  expire(): void {
+    this.batch.stopSiblings()
+  }
+
+  abandon(): void {}
 }

@@ -13,14 +13,22 @@ import type { ToolCall } from "../ToolCall.ts"
 import * as ToolError from "../ToolError.ts"
 import type { Ids } from "./lift.ts"
 import type { Exclusion } from "./order.ts"
+import type { Timed } from "./timekeeper.ts"
 import { compiledOf } from "./tool.ts"
 import { ContextImpl, type Reporter, type Shared } from "./toolContext.ts"
 
-export class Call implements Reporter {
+/** Who a call belongs to. */
+export interface Owner {
+  readonly progress: (call: Call, value: unknown) => Effect.Effect<void>
+  readonly expire: (call: Call) => void
+  readonly abandon: (call: Call) => void
+}
+
+export class Call implements Reporter, Timed {
   readonly toolCall: ToolCall
   readonly tool: Any | undefined
   readonly context: ContextImpl
-  private readonly reporter: (call: Call, value: unknown) => Effect.Effect<void>
+  private readonly owner: Owner
   deadline = Infinity
   isSettled = false
   /** Let in by the order, so it has to be let out. */
@@ -45,11 +53,11 @@ export class Call implements Reporter {
     toolCall: ToolCall,
     tool: Any | undefined,
     shared: Shared,
-    reporter: (call: Call, value: unknown) => Effect.Effect<void>
+    owner: Owner
   ) {
     this.toolCall = toolCall
     this.tool = tool
-    this.reporter = reporter
+    this.owner = owner
     this.context = new ContextImpl(toolCall, shared, this, true)
   }
 
@@ -58,7 +66,15 @@ export class Call implements Reporter {
   }
 
   report(value: unknown): Effect.Effect<void> {
-    return this.reporter(this, value)
+    return this.owner.progress(this, value)
+  }
+
+  expire(): void {
+    this.owner.expire(this)
+  }
+
+  abandon(): void {
+    this.owner.abandon(this)
   }
 
   /** Computed once, when its turn comes. */

@@ -37,10 +37,16 @@ export class CallFibers {
   readonly fork = <A, E>(effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> => Runtime.runFork(this.runtime, effect)
 
   /** For work of a call: it finds the call's context, and its log lines carry the call's ids. */
-  forkCall<A, E>(call: Call, effect: Effect.Effect<A, E>): Fiber.RuntimeFiber<A, E> {
+  forkCall<A, E>(
+    call: Call,
+    effect: Effect.Effect<A, E>,
+    environment: Context.Context<never> | undefined
+  ): Fiber.RuntimeFiber<A, E> {
+    const { context } = this.runtime
+    const services = environment === undefined ? context : Context.merge(context, environment)
     const runtime = Runtime.make({
       ...this.runtime,
-      context: Context.add(this.runtime.context, ToolContext, call.context) as Context.Context<never>
+      context: Context.add(services, ToolContext, call.context) as Context.Context<never>
     })
     return Runtime.runFork(runtime, effect, {
       updateRefs: (refs, fiberId) => call.initialRefs = this.annotate(refs, fiberId, call)

@@ -421,10 +421,10 @@ export class Course {
     this.reported(call, new ToolError.Interrupted(call.ids))
   }
 
-  /** Never started because a sibling halted. */
-  skip(call: Call): void {
+  /** Never started: a sibling halted, or there is no budget left. */
+  skip(call: Call, detail?: string): void {
     call.stage = "policy"
-    this.reported(call, new ToolError.Skipped(call.ids))
+    this.reported(call, new ToolError.Skipped({ ...call.ids, ...(detail === undefined ? {} : { detail }) }))
   }
 }
 

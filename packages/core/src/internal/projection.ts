@@ -31,7 +31,7 @@ export const forModel = (
     case "Interrupted":
       return { error: `${plain(error)}: stopped because another call ended the turn; it may have taken effect` }
     case "Skipped":
-      return { error: `${plain(error)}: not started because another call ended the turn` }
+      return { error: `${plain(error)}: ${error.detail ?? "not started because another call ended the turn"}` }
     default:
       return { error: plain(error), ...defect }
   }

@@ -1,5 +1,5 @@
 /**
- * The deadlines of a batch, kept by one fiber that sleeps until the next of them.
+ * The deadlines of a batch or a chat, kept by one fiber that sleeps until the next of them.
  *
  * `Effect.timeout` forks and races per call, which costs more than everything else together; one sleeper per batch costs
  * next to nothing, and as it sleeps on the Clock, a TestClock drives it.
@@ -15,36 +15,29 @@ export interface Timed {
   deadline: number
   /** Over and done with: its deadline no longer matters. */
   readonly isSettled: boolean
+  /** The deadline has come: time to stop. */
+  readonly expire: () => void
+  /** It was told to stop, had its turn to do so, and has not. */
+  readonly abandon: () => void
 }
 
 const toMillis = (nanos: bigint): number => Number(nanos) / 1_000_000
 
-export class Timekeeper<E extends Timed> {
+export class Timekeeper {
   private readonly clock: Clock.Clock
   private readonly fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
-  private readonly onDue: (entry: E) => void
-  private readonly onOverdue: (entry: E) => void
   // Entries with the same limit fall due in the order they came, so a queue per limit is sorted by itself.
-  private readonly queues = new Map<number, Queue<E>>()
+  private readonly queues = new Map<number, Queue>()
   private sleeper: Fiber.RuntimeFiber<void> | undefined
   private wakesAt = Infinity
 
-  constructor(options: {
-    readonly clock: Clock.Clock
-    readonly fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
-    /** The deadline has come: tell the entry to stop. */
-    readonly onDue: (entry: E) => void
-    /** It was told, had its turn to stop, and has not. */
-    readonly onOverdue: (entry: E) => void
-  }) {
-    this.clock = options.clock
-    this.fork = options.fork
-    this.onDue = options.onDue
-    this.onOverdue = options.onOverdue
+  constructor(clock: Clock.Clock, fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>) {
+    this.clock = clock
+    this.fork = fork
   }
 
   /** Watches over an entry from `startedAt` on, in nanoseconds of the clock. */
-  add(entry: E, limit: number, startedAt: bigint): void {
+  add(entry: Timed, limit: number, startedAt: bigint): void {
     if (limit === Infinity) return
     entry.deadline = toMillis(startedAt) + limit
     let queue = this.queues.get(limit)
@@ -94,21 +87,21 @@ export class Timekeeper<E extends Timed> {
 
   private readonly wake: Effect.Effect<void> = Effect.suspend(() => {
     const due = this.takeDue()
-    for (const entry of due) this.onDue(entry)
+    for (const entry of due) entry.expire()
     // An interrupted fiber needs its turn of the scheduler to run its finalizers. Whoever is still there after that is not
     // going to stop by itself.
     return Effect.zipRight(
       Effect.zipRight(Effect.yieldNow(), Effect.yieldNow()),
       Effect.suspend(() => {
-        for (const entry of due) if (!entry.isSettled) this.onOverdue(entry)
+        for (const entry of due) if (!entry.isSettled) entry.abandon()
         return this.watch
       })
     )
   })
 
-  private takeDue(): ReadonlyArray<E> {
+  private takeDue(): ReadonlyArray<Timed> {
     const soon = this.now() + 1
-    const due: Array<E> = []
+    const due: Array<Timed> = []
     for (const queue of this.queues.values()) {
       for (let entry = queue.peek(); entry !== undefined && entry.deadline < soon; entry = queue.peek()) {
         due.push(entry)
@@ -120,19 +113,25 @@ export class Timekeeper<E extends Timed> {
 }
 
 /** First in, first out, forgetting settled entries at its head. */
-class Queue<E extends Timed> {
-  private readonly entries: Array<E> = []
+class Queue {
+  private readonly entries: Array<Timed> = []
   private head = 0
 
-  push(entry: E): void {
+  push(entry: Timed): void {
     this.entries.push(entry)
+    // A chat of many turns must not remember them all.
+    if (this.entries.length >= 2 * this.head + 64) this.peek()
+    if (this.head > 64 && 2 * this.head > this.entries.length) {
+      this.entries.splice(0, this.head)
+      this.head = 0
+    }
   }
 
   shift(): void {
     this.head++
   }
 
-  peek(): E | undefined {
+  peek(): Timed | undefined {
     while (this.head < this.entries.length && this.entries[this.head]!.isSettled) this.head++
     return this.entries[this.head]
   }

@@ -1,0 +1,110 @@
+/**
+ * Running a batch with everything about it decided: what `ToolRunner` and the loop have in common.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { ToolEvent } from "../Event.ts"
+import type { Any } from "../Tool.ts"
+import type { ToolCall } from "../ToolCall.ts"
+import { ToolExecutor } from "../ToolExecutor.ts"
+import { ToolResultEncoder } from "../ToolResultEncoder.ts"
+import type { Options, RunResult } from "../ToolRunner.ts"
+import { UnknownTool } from "../UnknownTool.ts"
+import { Batch, type Plan } from "./batch.ts"
+import { CallFibers } from "./callFibers.ts"
+import { Telemetry } from "./telemetry.ts"
+import { Timekeeper } from "./timekeeper.ts"
+import type { Shared } from "./toolContext.ts"
+import { positiveDuration } from "./toolOptions.ts"
+
+export type Emit = (events: ReadonlyArray<ToolEvent>) => Effect.Effect<void>
+
+/** The options of a run with their defaults, checked before. */
+export interface Resolved
+  extends Pick<Plan, "onToolError" | "toolTimeout" | "siblings" | "approvals" | "maxArgumentsLength">
+{
+  readonly concurrency: number | undefined
+}
+
+export interface Settings extends Resolved {
+  readonly shared: Shared
+  /** How many calls may run; the rest is answered without running. */
+  readonly allowance?: Plan["allowance"]
+  /** The services a tool was given when its engine was built. */
+  readonly environmentOf?: Plan["environmentOf"]
+  /** Services that count unless the caller has them too. */
+  readonly fallback?: Context.Context<never> | undefined
+  /** Shared by all batches of a chat. */
+  readonly timekeeper?: Timekeeper | undefined
+}
+
+const defaultTimeout = Duration.seconds(30)
+const defaultMaxArgumentsLength = 1_048_576
+
+export const resolve = (options: Options): Resolved => ({
+  onToolError: options.onToolError ?? "continue",
+  toolTimeout: options.toolTimeout === undefined ? defaultTimeout : positiveDuration(options.toolTimeout)!,
+  concurrency: options.concurrency === "unbounded" ? Infinity : options.concurrency,
+  siblings: options.siblings === undefined || typeof options.siblings === "string"
+    ? options.siblings ?? "drain"
+    : { drainFor: Duration.decode(options.siblings.drainFor) },
+  approvals: new Map(Object.entries(options.approvals ?? {})),
+  maxArgumentsLength: options.maxArgumentsLength ?? defaultMaxArgumentsLength
+})
+
+const defaultConcurrency = (calls: number): number => {
+  const cores: unknown = (globalThis as { navigator?: { hardwareConcurrency?: unknown } }).navigator
+    ?.hardwareConcurrency
+  return Math.max(1, Math.min(calls, typeof cores === "number" ? 2 * cores : 16))
+}
+
+export const firstUnknown = (
+  calls: ReadonlyArray<ToolCall>,
+  tools: ReadonlyMap<string, Any>
+): UnknownTool | undefined => {
+  const unknown = calls.find((call) => !tools.has(call.name))
+  return unknown &&
+    new UnknownTool({ toolName: unknown.name, toolCallId: unknown.id, available: [...tools.keys()] })
+}
+
+export const runBatch = (
+  calls: ReadonlyArray<ToolCall>,
+  tools: ReadonlyMap<string, Any>,
+  settings: Settings,
+  emit: Emit | undefined
+): Effect.Effect<RunResult> =>
+  Effect.withFiberRuntime((parent, status) => {
+    const clock = Context.get(parent.currentDefaultServices, Clock.Clock)
+    const { fallback, shared } = settings
+    const context = fallback === undefined ? parent.currentContext : Context.merge(fallback, parent.currentContext)
+    const fibers = new CallFibers(parent, status.runtimeFlags, shared)
+    const plan: Plan = {
+      calls,
+      tools,
+      executor: Context.get(context, ToolExecutor),
+      encoder: Context.get(context, ToolResultEncoder),
+      onToolError: settings.onToolError,
+      toolTimeout: settings.toolTimeout,
+      concurrency: settings.concurrency ?? defaultConcurrency(calls.length),
+      siblings: settings.siblings,
+      shared,
+      approvals: settings.approvals,
+      maxArgumentsLength: settings.maxArgumentsLength,
+      clock,
+      telemetry: new Telemetry(parent, clock, shared, fibers.fork),
+      fibers,
+      timekeeper: settings.timekeeper ?? new Timekeeper(clock, fibers.fork),
+      ownsTimekeeper: settings.timekeeper === undefined,
+      allowance: settings.allowance,
+      environmentOf: settings.environmentOf,
+      emit
+    }
+    let batch: Batch
+    return Effect.async<void>((resume) => {
+      batch = new Batch(plan, resume)
+      batch.start()
+      return batch.cancel()
+    }).pipe(Effect.flatMap(() => Effect.as(fibers.join(), batch.fold.result())))
+  })
