@@ -3,11 +3,11 @@
  *
  * @since 0.1.0
  */
-import * as Either from "effect/Either"
+import type * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import * as Issues from "./internal/issues.ts"
 import { describe, findNonJson, formatPath, isPlainObject, JsonObject, show } from "./internal/json.ts"
-import { ToolCall } from "./ToolCall.ts"
+import { ToolCall, validate as validateCall } from "./ToolCall.ts"
 import type { Issue, ValidationError } from "./ValidationError.ts"
 
 const Metadata = Schema.optionalWith(JsonObject, { default: () => ({}) })
@@ -317,10 +317,7 @@ const fromUri = (uri: string): ImageSource => {
  * @category decoding
  */
 export const validate = (input: unknown): Either.Either<Message, ValidationError> =>
-  Either.map(
-    Issues.toEither("invalid_message", issues(input), input as Schema.Schema.Encoded<typeof Message>),
-    withDefaults
-  )
+  Issues.decode("invalid_message", memberOf(input), issues(input), input)
 
 /**
  * The text of a message: its string content, or its text parts put together.
@@ -340,7 +337,16 @@ const common = (options: Options | undefined) => ({
 
 const checked = <M extends Message>(message: M): M => Issues.orThrow("invalid_message", issues(message), message)
 
-const withDefaults = (input: Schema.Schema.Encoded<typeof Message>): Message => Schema.decodeSync(Message)(input)
+const members = new Map<unknown, Schema.Schema.AnyNoContext>([
+  ["system", SystemMessage],
+  ["user", UserMessage],
+  ["assistant", AssistantMessage],
+  ["tool", ToolMessage]
+])
+
+// The member rather than the union, so that a fault has a path of its own.
+const memberOf = (input: unknown): Schema.Schema<Message, unknown> =>
+  (isPlainObject(input) ? members.get(input["role"]) : undefined) ?? Message as Schema.Schema<Message, unknown>
 
 const issues = (input: unknown): ReadonlyArray<Issue> => {
   if (!isPlainObject(input)) {
@@ -357,6 +363,9 @@ const issues = (input: unknown): ReadonlyArray<Issue> => {
   found.push(...contentIssues(input["content"], ["content"], input["role"] === "tool"))
   if (input["role"] === "tool" && typeof input["toolCallId"] !== "string") {
     found.push(Issues.issue(["toolCallId"], "required", "a tool message names the id of the call it answers"))
+  }
+  if (input["role"] === "assistant" && Array.isArray(input["toolCalls"])) {
+    found.push(...Issues.each("toolCalls", input["toolCalls"], validateCall))
   }
   const notJson = input["metadata"] === undefined ? undefined : findNonJson(input["metadata"])
   if (notJson !== undefined || (input["metadata"] !== undefined && !isPlainObject(input["metadata"]))) {

@@ -61,8 +61,8 @@ export const Request = Schema.Struct({
   messages: Schema.Array(Message.Message),
   tools: Schema.optionalWith(Schema.Array(Tool.Declaration), { default: () => [] }),
   model: Schema.optionalWith(Schema.String, { exact: true }),
-  temperature: Schema.optionalWith(Schema.Number, { exact: true }),
-  maxTokens: Schema.optionalWith(Schema.Number, { exact: true }),
+  temperature: Schema.optionalWith(Schema.Finite, { exact: true }),
+  maxTokens: Schema.optionalWith(Schema.Finite, { exact: true }),
   toolChoice: Schema.optionalWith(ToolChoice, { exact: true }),
   responseFormat: Schema.optionalWith(ResponseFormat, { exact: true }),
   options: Schema.optionalWith(JsonObject, { default: () => ({}) }),
@@ -114,10 +114,7 @@ export const make = (fields: Partial<Request> & Pick<Request, "messages">): Requ
  * @category decoding
  */
 export const validate = (input: unknown): Either.Either<Request, ValidationError> =>
-  Either.map(
-    Issues.toEither("invalid_request", issues(input), input as Schema.Schema.Encoded<typeof Request>),
-    (request) => Schema.decodeSync(Request)(request)
-  )
+  Issues.decode("invalid_request", Request, issues(input), input)
 
 const issues = (input: unknown): ReadonlyArray<Issue> => {
   if (!isPlainObject(input)) {

@@ -55,7 +55,7 @@ export const make = (
   metadata: { readonly [key: string]: unknown } = {}
 ): Thread => {
   const thread = { messages: [...messages], metadata }
-  return Issues.orThrow("invalid_thread", issues(thread), thread)
+  return Either.getOrThrowWith(validate(thread), (error) => error)
 }
 
 /**
@@ -88,10 +88,7 @@ export const last = (self: Thread): Option.Option<Message.Message> =>
  * @category decoding
  */
 export const validate = (input: unknown): Either.Either<Thread, ValidationError> =>
-  Either.map(
-    Issues.toEither("invalid_thread", issues(input), input as Schema.Schema.Encoded<typeof Thread>),
-    (thread) => Schema.decodeSync(Thread)(thread)
-  )
+  Issues.decode("invalid_thread", Thread, issues(input), input)
 
 const issues = (input: unknown): ReadonlyArray<Issue> =>
   isPlainObject(input) && Array.isArray(input["messages"])

@@ -338,7 +338,7 @@ export const Declaration = Schema.Struct({
   inputSchema: JsonObject,
   manual: Schema.optionalWith(Schema.Boolean, { default: () => false }),
   needsApproval: Schema.optionalWith(Schema.Boolean, { default: () => false }),
-  timeoutMillis: Schema.optionalWith(Schema.Positive, { exact: true }),
+  timeoutMillis: Schema.optionalWith(Schema.Positive.pipe(Schema.finite()), { exact: true }),
   replay: Schema.optionalWith(Schema.Literal("never", "idempotent", "readonly"), { default: () => "never" as const }),
   exclusive: Schema.optionalWith(Schema.Boolean, { default: () => false }),
   metadata: Schema.optionalWith(JsonObject, { default: () => ({}) })
@@ -410,10 +410,7 @@ export const attach = <Ret>(
  * @category decoding
  */
 export const validate = (input: unknown): Either.Either<Declaration, ValidationError> =>
-  Either.map(
-    Issues.toEither("invalid_tool", declarationIssues(input), input as Schema.Schema.Encoded<typeof Declaration>),
-    (declared) => Schema.decodeSync(Declaration)(declared)
-  )
+  Issues.decode("invalid_tool", Declaration, declarationIssues(input), input)
 
 /**
  * Tells whether a value is a tool made here.

@@ -86,7 +86,7 @@ export const fromRaw = (input: {
   readonly rawArguments: string
   readonly metadata?: { readonly [key: string]: unknown } | undefined
 }): ToolCall => {
-  const call = Issues.orThrow("invalid_tool_call", issues(input), {
+  const call = Issues.orThrow("invalid_tool_call", [...issues(input), ...missingText(input)], {
     id: input.id,
     name: input.name,
     rawArguments: input.rawArguments,
@@ -94,7 +94,8 @@ export const fromRaw = (input: {
   })
   if (call.rawArguments.trim() === "") return { ...call, arguments: {} }
   const parsed = Either.try((): unknown => JSON.parse(call.rawArguments))
-  return Either.isRight(parsed) ? { ...call, arguments: parsed.right } : call
+  // What JSON.parse reads but JSON cannot hold, such as 1e999, is as good as broken.
+  return Either.isRight(parsed) && findNonJson(parsed.right) === undefined ? { ...call, arguments: parsed.right } : call
 }
 
 /**
@@ -104,7 +105,7 @@ export const fromRaw = (input: {
  * @category decoding
  */
 export const validate = (input: unknown): Either.Either<ToolCall, ValidationError> =>
-  Issues.toEither("invalid_tool_call", issues(input), input as ToolCall)
+  Issues.decode("invalid_tool_call", ToolCall, issues(input), input)
 
 const issues = (input: unknown): ReadonlyArray<Issue> => {
   if (!isPlainObject(input)) {
@@ -129,8 +130,17 @@ const issues = (input: unknown): ReadonlyArray<Issue> => {
       found.push(Issues.issue([field], "not_json", `at ${formatPath(notJson.path)} ${notJson.problem}`))
     }
   }
+  const metadata = input["metadata"]
+  if (metadata !== undefined && findNonJson(metadata) === undefined && !isPlainObject(metadata)) {
+    found.push(Issues.issue(["metadata"], "invalid_type", `write an object, not ${describe(metadata)}`))
+  }
   return found
 }
+
+const missingText = (input: { readonly rawArguments: unknown }): ReadonlyArray<Issue> =>
+  input.rawArguments === undefined
+    ? [Issues.issue(["rawArguments"], "required", "write the text of the arguments, \"\" for none")]
+    : []
 
 const missingArguments = (input: { readonly arguments: unknown }): ReadonlyArray<Issue> =>
   input.arguments === undefined

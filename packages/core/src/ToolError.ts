@@ -7,7 +7,7 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import { formatPath, Opaque } from "./internal/json.ts"
+import { formatPath, Opaque, toJsonOrStandIn } from "./internal/json.ts"
 
 const constant = <const L extends string>(literal: L) =>
   Schema.Literal(literal).pipe(
@@ -20,7 +20,15 @@ const ids = {
   toolCallId: Schema.optionalWith(Schema.String, { exact: true })
 }
 
-const KeptCause = Schema.optionalWith(Schema.Cause({ error: Opaque, defect: Schema.Defect }), { exact: true })
+// Schema.Defect, but it also takes what JSON.stringify chokes on.
+const Thrown: Schema.Schema<unknown> = Schema.transform(Schema.Defect, Schema.Unknown, {
+  strict: true,
+  decode: (defect) => defect,
+  encode: (thrown) =>
+    typeof thrown === "object" && !(thrown instanceof Error) ? JSON.stringify(toJsonOrStandIn(thrown)) : thrown
+})
+
+const KeptCause = Schema.optionalWith(Schema.Cause({ error: Opaque, defect: Thrown }), { exact: true })
 
 const byExecutor = <const R extends string>(reason: R) => ({
   ...ids,
@@ -92,7 +100,7 @@ export class HandlerExit extends Schema.TaggedError<HandlerExit>("@allm/core/Too
  */
 export class Timeout extends Schema.TaggedError<Timeout>("@allm/core/ToolError/Timeout")("Timeout", {
   ...byExecutor("timeout"),
-  limitMillis: Schema.optionalWith(Schema.Number, { exact: true }),
+  limitMillis: Schema.optionalWith(Schema.Finite, { exact: true }),
   abandoned: Schema.optionalWith(Schema.Boolean, { exact: true })
 }) {
   override get message(): string {
@@ -107,7 +115,7 @@ export class Timeout extends Schema.TaggedError<Timeout>("@allm/core/ToolError/T
  * @category schemas
  */
 export const ArgumentIssue = Schema.Struct({
-  path: Schema.Array(Schema.Union(Schema.String, Schema.Number)),
+  path: Schema.Array(Schema.Union(Schema.String, Schema.Finite)),
   message: Schema.String
 })
 
@@ -162,7 +170,7 @@ export class EncodingFailed extends Schema.TaggedError<EncodingFailed>("@allm/co
   "EncodingFailed",
   {
     ...byExecutor("encoding_failed"),
-    path: Schema.Array(Schema.Union(Schema.String, Schema.Number)),
+    path: Schema.Array(Schema.Union(Schema.String, Schema.Finite)),
     detail: Schema.String
   }
 ) {

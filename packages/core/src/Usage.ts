@@ -7,7 +7,7 @@ import { dual } from "effect/Function"
 import * as Schema from "effect/Schema"
 import { JsonObject } from "./internal/json.ts"
 
-const Count = Schema.optionalWith(Schema.Number, { exact: true })
+const Count = Schema.optionalWith(Schema.Finite, { exact: true })
 
 /**
  * Tokens and costs, as far as the provider told them. `extra` keeps what only one provider counts.
@@ -74,8 +74,10 @@ export const add: {
   (that: Usage): (self: Usage) => Usage
   (self: Usage, that: Usage): Usage
 } = dual(2, (self: Usage, that: Usage): Usage => {
-  const left = withTotal(self)
-  const right = withTotal(that)
+  // Told totals stay told; without any, the sum's is computed when it is read.
+  const told = self.totalTokens !== undefined || that.totalTokens !== undefined
+  const left = told ? withTotal(self) : self
+  const right = told ? withTotal(that) : that
   const sum: { -readonly [K in keyof Usage]: Usage[K] } = {}
   for (const count of counts) {
     const a = left[count]
@@ -98,20 +100,20 @@ export const totalTokens = (self: Usage): number | undefined =>
       ? self.inputTokens + self.outputTokens
       : undefined)
 
-const withTotal = (usage: Usage): Usage => {
-  const total = totalTokens(usage)
-  return total === undefined ? usage : { ...usage, totalTokens: total }
-}
+const withTotal = (usage: Usage): Usage => ({
+  ...usage,
+  totalTokens: usage.totalTokens ?? (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0)
+})
 
 type Extra = Usage["extra"]
 
 // Numbers add up; of anything else the newer value stands.
 const addExtra = (left: Extra, right: Extra): Extra => {
   if (left === undefined || right === undefined) return left ?? right
-  const sum: Record<string, unknown> = { ...left }
+  const sum = new Map(Object.entries(left))
   for (const [key, value] of Object.entries(right)) {
-    const before = sum[key]
-    sum[key] = typeof before === "number" && typeof value === "number" ? before + value : value
+    const before = sum.get(key)
+    sum.set(key, typeof before === "number" && typeof value === "number" ? before + value : value)
   }
-  return sum
+  return Object.fromEntries(sum)
 }

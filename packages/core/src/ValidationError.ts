@@ -13,7 +13,7 @@ import { formatPath } from "./internal/json.ts"
  * @category models
  */
 export const Issue = Schema.Struct({
-  path: Schema.Array(Schema.Union(Schema.String, Schema.Number)),
+  path: Schema.Array(Schema.Union(Schema.String, Schema.Finite)),
   code: Schema.String,
   message: Schema.String
 })

@@ -165,7 +165,7 @@ const withoutNegativeZero = (value: unknown): unknown =>
 export const Opaque: Schema.Schema<unknown> = Schema.transformOrFail(Json, Schema.Unknown, {
   strict: true,
   decode: (value) => ParseResult.succeed(value),
-  encode: (value) => ParseResult.succeed(toJsonOrStandIn(value))
+  encode: (value) => ParseResult.succeed(toJsonOrStandIn(value) ?? null)
 }).annotations({ arbitrary: () => Arbitrary.makeLazy(Json) })
 
 /** Every JSON form of a value; parts that have none become a sentence about them. */
@@ -278,7 +278,9 @@ class Projection {
     if (value instanceof Set) return this.array([...value])
     if (value instanceof Error) return this.members({ name: value.name, message: value.message })
     if (value instanceof RegExp) return String(value)
-    if (value instanceof Number || value instanceof String || value instanceof Boolean) return value.valueOf()
+    if (value instanceof Number || value instanceof String || value instanceof Boolean) {
+      return this.any(value.valueOf(), key)
+    }
     if (value instanceof Promise) return this.refuse("a Promise has no JSON form; await it")
     if (value instanceof ArrayBuffer) return this.array(Array.from(new Uint8Array(value)))
     if (hasNoForm(value)) return this.refuse(`${describe(value)} has no JSON form`)
