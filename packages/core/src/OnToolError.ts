@@ -97,4 +97,7 @@ export const halt: Decision = { [TypeId]: TypeId, _tag: "Halt" }
  * @category guards
  */
 export const isDecision = (value: unknown): value is Decision =>
-  value === "continue" || value === "halt" || Predicate.hasProperty(value, TypeId)
+  value === "continue" || value === "halt" ||
+  (Predicate.hasProperty(value, TypeId) && Predicate.hasProperty(value, "_tag") && tags.has(value._tag))
+
+const tags: ReadonlySet<unknown> = new Set(["Continue", "ContinueWith", "Halt"])

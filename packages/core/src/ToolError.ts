@@ -187,10 +187,12 @@ export class EncodingFailed extends Schema.TaggedError<EncodingFailed>("@allm/co
  */
 export class NotFound extends Schema.TaggedError<NotFound>("@allm/core/ToolError/NotFound")("NotFound", {
   ...byExecutor("not_found"),
-  detail: Schema.String
+  detail: Schema.String,
+  /** What the programmer can do about it; the model is not told. */
+  remedy: Schema.optionalWith(Schema.String, { exact: true })
 }) {
   override get message(): string {
-    return sentence(this, this.detail)
+    return sentence(this, this.remedy === undefined ? this.detail : `${this.detail}; ${this.remedy}`)
   }
 }
 

@@ -35,7 +35,8 @@ const withHandler = (handlerOf: (tool: Any) => Handler | undefined): Service => 
       ? Effect.fail(
         new NotFound({
           ...idsOf(tool, context.toolCall),
-          detail: "the tool has no handler; give it one, or provide ToolExecutor.layerHandlers"
+          detail: "the tool has no handler",
+          remedy: "give it one, or provide ToolExecutor.layerHandlers"
         })
       )
       : invoke(tool, handler, args, context)) as Effect.Effect<ToolOutcome, ToolError, Requirements<T>>

@@ -128,7 +128,7 @@ export class Batch implements Host, Owner {
       if (call === undefined) break
       call.admitted = true
       this.admit(call)
-      this.course.begin(call)
+      this.attempt(call, () => this.course.begin(call))
     }
     this.pumping = false
     this.flush()
@@ -182,8 +182,17 @@ export class Batch implements Host, Owner {
     call.fiber = undefined
     if (this.closed) return this.forget(call)
     if (call.expired) return this.timedOut(call, false)
-    next(exit)
+    this.attempt(call, () => next(exit))
     this.pump()
+  }
+
+  /** Schemas, getters and proxies of the user's run in here; what they throw is the call's, not the batch's. */
+  private attempt(call: Call, work: () => void): void {
+    try {
+      work()
+    } catch (thrown) {
+      if (!call.isSettled) this.course.crashed(call, thrown)
+    }
   }
 
   /** The batch was cancelled and the call is over. */

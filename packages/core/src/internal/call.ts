@@ -45,6 +45,8 @@ export class Call implements Reporter, Timed {
   /** Told to stop because a sibling halted. */
   stopped = false
   stage: "gate" | "run" | "policy" = "run"
+  /** Its result is with the encoder. */
+  encoding = false
   fault: ToolError.ToolError | undefined
   span: Tracer.Span | undefined
   private exclusive: Exclusion | undefined
@@ -85,11 +87,15 @@ export class Call implements Reporter, Timed {
   private computeExclusion(): Exclusion {
     const exclusive = this.tool?.exclusive ?? false
     if (typeof exclusive === "boolean") return exclusive
-    const decoded = compiledOf(this.tool!).decode(this.toolCall.arguments)
-    // A schema that needs an Effect gives no key yet: alone is the safe answer.
-    if (!Either.isEither(decoded)) return true
-    if (Either.isLeft(decoded)) return false
-    const key = Either.try({ try: () => exclusive(decoded.right as never), catch: (defect) => Cause.die(defect) })
+    const key = Either.try({
+      try: () => {
+        const decoded = compiledOf(this.tool!).decode(this.toolCall.arguments)
+        // A schema that needs an Effect gives no key yet: alone is the safe answer.
+        if (!Either.isEither(decoded)) return true
+        return Either.isRight(decoded) && exclusive(decoded.right as never)
+      },
+      catch: (defect) => Cause.die(defect)
+    })
     if (Either.isRight(key)) return key.right
     this.fault = new ToolError.HandlerRaised({ ...this.ids, cause: key.left })
     return false

@@ -18,7 +18,7 @@ import { handlers, type Service as Executor } from "../ToolExecutor.ts"
 import * as ToolResult from "../ToolResult.ts"
 import { json as jsonEncoder, type Service as Encoder } from "../ToolResultEncoder.ts"
 import type { Call } from "./call.ts"
-import { describe, isLongerThan } from "./json.ts"
+import { describe, findNonJson, formatPath, isLongerThan } from "./json.ts"
 import { fromCause, type Ids, isThenable, outcomeProblem, settle } from "./lift.ts"
 import { forModel } from "./projection.ts"
 import type { Telemetry } from "./telemetry.ts"
@@ -69,7 +69,7 @@ export class Course {
   begin(call: Call): void {
     const { fault, tool, toolCall } = call
     const approval = this.rules.approvals.get(toolCall.id)
-    if (tool !== undefined && fault === undefined && approval === undefined && tool.needsApproval !== false) {
+    if (tool !== undefined && fault === undefined && !isDecided(approval) && tool.needsApproval !== false) {
       return this.gate(call, tool)
     }
     this.started(call)
@@ -109,18 +109,23 @@ export class Course {
       ? isLongerThan(toolCall.arguments, limit)
       : toolCall.rawArguments.length > limit
     if (isTooLong) {
-      return invalidArguments(call.ids, `arguments are longer than ${limit} characters; send less at a time`)
+      return invalidArguments(
+        call.ids,
+        `arguments are longer than ${limit} characters or nested too deep; send less at a time`
+      )
     }
     if (!("arguments" in toolCall)) {
       const text = toolCall.rawArguments ?? ""
       const parsed = Either.try({
-        try: (): unknown => JSON.parse(text),
+        try: () => findNonJson(JSON.parse(text)),
         catch: (error) => error instanceof Error ? error.message : String(error)
       })
-      return invalidArguments(
-        call.ids,
-        Either.isLeft(parsed) ? `arguments are not valid JSON: ${parsed.left}` : "arguments are missing"
-      )
+      const problem = Either.merge(Either.mapBoth(parsed, {
+        onLeft: (message) => `arguments are not valid JSON: ${message}`,
+        onRight: (found) =>
+          found === undefined ? "arguments are missing" : `arguments at ${formatPath(found.path)}: ${found.problem}`
+      }))
+      return invalidArguments(call.ids, problem)
     }
   }
 
@@ -141,7 +146,10 @@ export class Course {
     this.host.stage(call, asked, (exit) => {
       if (call.stopped) return this.skip(call)
       // Only a clear "no" lets the call through.
-      if (!Exit.isSuccess(exit) || exit.value !== false) return this.pending(call)
+      if (!Exit.isSuccess(exit) || exit.value !== false) {
+        if (Exit.isSuccess(exit)) disown(exit.value)
+        return this.pending(call)
+      }
       call.stage = "run"
       this.started(call)
       const refusal = this.refusal(call, undefined)
@@ -322,25 +330,26 @@ export class Course {
     onError: (error: ToolError.EncodingFailed) => void = (error) => this.failed(call, error)
   ): void {
     const { encoder } = this.rules
-    const read = (exit: Exit.Exit<unknown, unknown>): void =>
-      Exit.isSuccess(exit) && typeof exit.value === "string"
-        ? onText(exit.value)
-        : onError(encodingFailed(call.ids, exit))
+    const read = (exit: Exit.Exit<unknown, unknown>): void => {
+      call.encoding = false
+      if (Exit.isSuccess(exit) && typeof exit.value === "string") onText(exit.value)
+      else onError(encodingFailed(call.ids, exit))
+    }
     // The default encoder is pure: what it returns is an Exit already.
     const pure = encoder.encode === jsonEncoder.encode ? encoder.encode(value) : undefined
     if (pure !== undefined && Exit.isExit(pure)) return read(pure)
+    call.encoding = true
     this.host.stage(call, Effect.suspend(() => encoder.encode(value)), read)
   }
 
   /** The text of a failure always exists: what the encoder cannot say is said in plain JSON. */
   private encodeError(call: Call, error: ToolError.ToolError, onText: (content: string) => void): void {
     const projected = forModel(call.tool, error, this.rules.encoder.exposeDefects === true)
-    this.encode(
-      call,
-      projected,
-      onText,
-      () => onText(JSON.stringify({ error: typeof projected.error === "string" ? projected.error : error.reason }))
-    )
+    const plainly = (): void =>
+      onText(JSON.stringify({ error: typeof projected.error === "string" ? projected.error : error.reason }))
+    // An encoder that took too long is not asked again.
+    if (call.encoding) plainly()
+    else this.encode(call, projected, onText, plainly)
   }
 
   failed(call: Call, error: ToolError.ToolError): void {
@@ -366,6 +375,7 @@ export class Course {
     }
     const decision = exit.value
     if (!OnToolError.isDecision(decision)) {
+      disown(decision)
       return this.halting(
         call,
         new ToolError.InvalidReturn({
@@ -421,11 +431,26 @@ export class Course {
     this.reported(call, new ToolError.Interrupted(call.ids))
   }
 
+  /** Something of the user's threw where nothing may. */
+  crashed(call: Call, thrown: unknown): void {
+    const cause = Cause.die(thrown)
+    if (call.stage !== "policy") return this.failed(call, fromCause(call.ids, cause))
+    this.halting(call, new ToolError.InvalidReturn({ ...call.ids, detail: "the onToolError function failed", cause }))
+  }
+
   /** Never started: a sibling halted, or there is no budget left. */
   skip(call: Call, detail?: string): void {
     call.stage = "policy"
     this.reported(call, new ToolError.Skipped({ ...call.ids, ...(detail === undefined ? {} : { detail }) }))
   }
+}
+
+const isDecided = (approval: Approval | undefined): boolean =>
+  approval?._tag === "Approved" || approval?._tag === "Denied"
+
+// A promise where none belongs: its rejection must not end the process.
+const disown = (value: unknown): void => {
+  if (isThenable(value)) Promise.resolve(value).then(undefined, () => {})
 }
 
 const invalidArguments = (ids: Ids, message: string): ToolError.InvalidArguments =>

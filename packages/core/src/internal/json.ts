@@ -66,7 +66,8 @@ export class NotJson {
 }
 
 /** The first part of a value that JSON would lose, or `undefined` when it is JSON through and through. */
-export const findNonJson = (value: unknown): NotJson | undefined => check(value, [], new Set())
+export const findNonJson = (value: unknown): NotJson | undefined =>
+  isJsonAtAGlance(value) ? undefined : check(value, [], new Set())
 
 const check = (value: unknown, path: Array<PropertyKey>, ancestors: Set<object>): NotJson | undefined => {
   switch (typeof value) {
@@ -335,24 +336,22 @@ const fromEntries = (entries: ReadonlyArray<readonly [unknown, unknown]>): Recor
   return object
 }
 
-/** Whether a JSON value is longer than `limit` characters, counted without building the text. */
-export const isLongerThan = (value: unknown, limit: number): boolean => {
-  let left = limit
-  const spend = (current: unknown): void => {
-    if (left < 0) return
-    if (typeof current === "string") left -= current.length + 2
-    else if (typeof current !== "object" || current === null) left -= 4
-    else if (Array.isArray(current)) {
-      left -= 2
-      for (const member of current) spend(member)
-    } else {
-      left -= 2
-      for (const key in current) {
-        left -= key.length + 4
-        spend((current as Record<string, unknown>)[key])
-      }
-    }
+/** Whether a JSON value is longer than `limit` characters or nested too deep, found without building the text. */
+export const isLongerThan = (value: unknown, limit: number): boolean => spend(value, limit, maxDepth) < 0
+
+/** What is left of an allowance of characters. */
+const spend = (value: unknown, allowance: number, depth: number): number => {
+  if (typeof value === "string") return allowance - value.length - 2
+  if (typeof value !== "object" || value === null) return allowance - 4
+  if (depth === 0) return -1
+  let left = allowance - 2
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length && left >= 0; i++) left = spend(value[i], left, depth - 1)
+    return left
   }
-  spend(value)
-  return left < 0
+  for (const key in value) {
+    if (left < 0) return left
+    left = spend((value as Record<string, unknown>)[key], left - key.length - 4, depth - 1)
+  }
+  return left
 }

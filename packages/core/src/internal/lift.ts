@@ -94,6 +94,9 @@ export const fromCause = (ids: Ids, cause: Cause.Cause<unknown>): ToolError.Tool
 
 /** Reads what a handler gave. An Exit already, unless the success schema needs an Effect. */
 export const settle = (tool: Any, ids: Ids, value: unknown): Outcome => {
+  if (isLeftover(value)) {
+    return invalidReturn(ids, "the handler gave an Effect inside its result; return the Effect itself")
+  }
   if (!ToolResult.isToolResult(value)) return succeed(tool, ids, value)
   switch (value._tag) {
     case "Ok":
@@ -106,6 +109,10 @@ export const settle = (tool: Any, ids: Ids, value: unknown): Outcome => {
     }
   }
 }
+
+// An Option or an Either is data too, and has a JSON form.
+const isLeftover = (value: unknown): boolean =>
+  Effect.isEffect(value) && !Option.isOption(value) && !Either.isEither(value)
 
 const invalidReturn = (ids: Ids, detail: string): Exit.Exit<never, ToolError.InvalidReturn> =>
   Exit.fail(new ToolError.InvalidReturn({ ...ids, detail }))

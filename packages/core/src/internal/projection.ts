@@ -40,7 +40,11 @@ export const forModel = (
 const plain = (error: ToolError): string =>
   error.toolName === undefined ? `tool error: ${error.reason}` : `tool error (${error.toolName}): ${error.reason}`
 
-const reported = (tool: Any | undefined, error: HandlerFailed): unknown => {
+const reported = (tool: Any | undefined, error: HandlerFailed): unknown =>
+  // A schema or a getter that throws says nothing the model should read.
+  Either.getOrElse(Either.try(() => readable(tool, error)), () => plain(error))
+
+const readable = (tool: Any | undefined, error: HandlerFailed): unknown => {
   const encode = tool === undefined ? undefined : compiledOf(tool).encodeFailure
   const declared = encode?.(error.failure)
   if (declared !== undefined && Either.isEither(declared) && Either.isRight(declared)) return declared.right

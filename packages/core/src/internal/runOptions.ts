@@ -1,33 +1,62 @@
 /**
  * What is legal in a run's calls, tools and options.
  */
-import type { ToolCall } from "../ToolCall.ts"
 import type { Issue } from "../ValidationError.ts"
 import { issue } from "./issues.ts"
-import { describe, show } from "./json.ts"
+import { describe, isPlainObject, show } from "./json.ts"
 import { isRegistered } from "./tool.ts"
 import { positiveDuration, timeoutIssue } from "./toolOptions.ts"
 
-export const runIssues = (
-  calls: ReadonlyArray<ToolCall>,
-  tools: ReadonlyArray<unknown>,
-  given: object
-): ReadonlyArray<Issue> => {
-  const options = given as { readonly [option: string]: unknown }
-  return [
-    ...toolIssues(tools),
-    ...callIssues(calls),
-    ...policyIssues(options["onToolError"]),
-    ...timeoutIssue("toolTimeout", options["toolTimeout"]),
-    ...concurrencyIssues(options["concurrency"]),
-    ...siblingIssues(options["siblings"]),
-    ...oneOf("unknownTool", ["fail", "feedback"], options["unknownTool"]),
-    ...contextIssues(options["context"]),
-    ...wholeNumber("maxArgumentsLength", options["maxArgumentsLength"])
-  ]
-}
+const known = [
+  "onToolError",
+  "toolTimeout",
+  "concurrency",
+  "siblings",
+  "unknownTool",
+  "context",
+  "sessionId",
+  "requestId",
+  "engine",
+  "approvals",
+  "maxArgumentsLength"
+]
 
-const toolIssues = (tools: ReadonlyArray<unknown>): ReadonlyArray<Issue> => {
+export const runIssues = (calls: unknown, tools: unknown, given: unknown): ReadonlyArray<Issue> => [
+  ...listOr("tools", "tools made by Tool.make", tools, toolIssues),
+  ...listOr("calls", "calls made by ToolCall.make", calls, callIssues),
+  ...(isPlainObject(given)
+    ? [...unknownOptions(known, given), ...optionIssues(given)]
+    : [issue(["options"], "invalid_type", `write an object such as { concurrency: 4 }, not ${describe(given)}`)])
+]
+
+export const optionIssues = (options: { readonly [option: string]: unknown }): ReadonlyArray<Issue> => [
+  ...policyIssues(options["onToolError"]),
+  ...timeoutIssue("toolTimeout", options["toolTimeout"]),
+  ...concurrencyIssues(options["concurrency"]),
+  ...siblingIssues(options["siblings"]),
+  ...oneOf("unknownTool", ["fail", "feedback"], options["unknownTool"]),
+  ...contextIssues(options["context"]),
+  ...approvalIssues(options["approvals"]),
+  ...wholeNumber("maxArgumentsLength", options["maxArgumentsLength"])
+]
+
+/** A mistyped option would be ignored in silence. */
+export const unknownOptions = (names: ReadonlyArray<string>, given: object): ReadonlyArray<Issue> =>
+  Object.keys(given).filter((name) => !names.includes(name)).map((name) =>
+    issue([name], "unknown_option", `there is no such option; the options are ${names.join(", ")}`)
+  )
+
+const listOr = (
+  field: string,
+  wanted: string,
+  value: unknown,
+  check: (list: ReadonlyArray<unknown>) => ReadonlyArray<Issue>
+): ReadonlyArray<Issue> =>
+  Array.isArray(value)
+    ? check(value)
+    : [issue([field], "invalid_type", `write a list of ${wanted}, not ${show(value)}`)]
+
+export const toolIssues = (tools: ReadonlyArray<unknown>): ReadonlyArray<Issue> => {
   const seen = new Set<string>()
   return tools.flatMap((tool, index) => {
     if (!isRegistered(tool)) {
@@ -41,11 +70,18 @@ const toolIssues = (tools: ReadonlyArray<unknown>): ReadonlyArray<Issue> => {
   })
 }
 
-const callIssues = (calls: ReadonlyArray<ToolCall>): ReadonlyArray<Issue> => {
+const callIssues = (calls: ReadonlyArray<unknown>): ReadonlyArray<Issue> => {
   const seen = new Set<string>()
   const found: Array<Issue> = []
   for (let i = 0; i < calls.length; i++) {
-    const id: unknown = calls[i]?.id
+    const call = calls[i] as { readonly id?: unknown; readonly name?: unknown } | null | undefined
+    const id = call?.id
+    const name = call?.name
+    if (typeof name !== "string") {
+      found.push(
+        issue(["calls", i, "name"], "required", "a call names its tool; write ToolCall.make({ id, name, arguments })")
+      )
+    }
     if (typeof id !== "string" || id === "") {
       found.push(
         issue(["calls", i, "id"], "required", "a call needs an id; write ToolCall.make({ id, name, arguments })")
@@ -75,7 +111,7 @@ const policyIssues = (policy: unknown): ReadonlyArray<Issue> => {
 const concurrencyIssues = (value: unknown): ReadonlyArray<Issue> =>
   value === "unbounded" ? [] : wholeNumber("concurrency", value, " or \"unbounded\"")
 
-const wholeNumber = (field: string, value: unknown, or = ""): ReadonlyArray<Issue> =>
+export const wholeNumber = (field: string, value: unknown, or = ""): ReadonlyArray<Issue> =>
   value === undefined || (Number.isInteger(value) && (value as number) > 0)
     ? []
     : [issue([field], "must_be_positive", `write a positive whole number${or}, not ${show(value)}`)]
@@ -84,8 +120,15 @@ const siblingIssues = (value: unknown): ReadonlyArray<Issue> => {
   const valid = value === undefined || value === "drain" || value === "interrupt" ||
     (typeof value === "object" && value !== null && "drainFor" in value &&
       positiveDuration(value.drainFor) !== undefined)
-  return valid
-    ? []
+  if (valid) return []
+  return isPlainObject(value) && "drainFor" in value
+    ? [
+      issue(
+        ["siblings", "drainFor"],
+        "must_be_positive",
+        `write a positive duration such as "2 seconds", not ${show(value["drainFor"])}`
+      )
+    ]
     : [
       issue(
         ["siblings"],
@@ -95,7 +138,26 @@ const siblingIssues = (value: unknown): ReadonlyArray<Issue> => {
     ]
 }
 
-const oneOf = (field: string, words: ReadonlyArray<string>, value: unknown): ReadonlyArray<Issue> =>
+const approvalIssues = (value: unknown): ReadonlyArray<Issue> => {
+  if (value === undefined) return []
+  if (!isPlainObject(value)) {
+    return [issue(["approvals"], "not_a_map", `write decisions by call id, { c0: { … } }, not ${describe(value)}`)]
+  }
+  return Object.entries(value).filter(([, decision]) => !isApproval(decision)).map(([id, decision]) =>
+    issue(
+      ["approvals", id],
+      "invalid_shape",
+      `write { _tag: "Approved" } or { _tag: "Denied", reason }, not ${show(decision)}`
+    )
+  )
+}
+
+const isApproval = (decision: unknown): boolean =>
+  isPlainObject(decision) && (decision["_tag"] === "Approved" ||
+    (decision["_tag"] === "Denied" &&
+      (decision["reason"] === undefined || typeof decision["reason"] === "string")))
+
+export const oneOf = (field: string, words: ReadonlyArray<string>, value: unknown): ReadonlyArray<Issue> =>
   value === undefined || words.includes(value as string)
     ? []
     : [issue([field], "unknown", `write ${words.map((word) => show(word)).join(" or ")}, not ${show(value)}`)]

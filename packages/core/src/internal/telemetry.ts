@@ -62,7 +62,10 @@ export class Telemetry {
     span.attribute("gen_ai.tool.call.id", toolCall.id)
     if (this.shared.sessionId !== undefined) span.attribute("gen_ai.conversation.id", this.shared.sessionId)
     if (this.shared.requestId !== undefined) span.attribute("allm.request.id", this.shared.requestId)
-    if (this.capture) span.attribute("gen_ai.tool.call.arguments", JSON.stringify(toolCall.arguments))
+    if (this.capture) {
+      const text = "arguments" in toolCall ? JSON.stringify(toolCall.arguments) : toolCall.rawArguments ?? ""
+      span.attribute("gen_ai.tool.call.arguments", text)
+    }
     call.span = span
   }
 
@@ -74,7 +77,8 @@ export class Telemetry {
     const { span } = call
     if (span === undefined) return
     if (this.capture && result !== undefined) {
-      span.attribute("gen_ai.tool.call.result", JSON.stringify(toJsonOrStandIn(result)))
+      const value = result._tag === "Ok" ? result.encoded ?? result.value : result
+      span.attribute("gen_ai.tool.call.result", JSON.stringify(toJsonOrStandIn(value)) ?? "null")
     }
     if (isToolError(result)) {
       span.attribute("error.type", result.reason)

@@ -7,7 +7,7 @@ import * as ParseResult from "effect/ParseResult"
 import type * as Schema from "effect/Schema"
 import type { Any } from "../Tool.ts"
 import type { ArgumentIssue } from "../ToolError.ts"
-import { describe, isPlainObject } from "./json.ts"
+import { describe, formatPath, isPlainObject } from "./json.ts"
 
 /** A check that is synchronous unless a schema is not: the price of an Effect is only paid where one is needed. */
 export type Check<Issue> = (
@@ -44,11 +44,21 @@ const check = <Issue>(
   return Either.isRight(checked) ? checked as Either.Either<unknown, never> : Either.left(format(checked.left))
 }
 
-const formatArguments = (issue: ParseResult.ParseIssue): ReadonlyArray<ArgumentIssue> =>
-  ParseResult.ArrayFormatter.formatIssueSync(issue).map(({ message, path }) => ({
-    path: path.map((key) => typeof key === "symbol" ? String(key) : key),
-    message
-  }))
+// A union fails once per member, and an optional member also as undefined: one sentence per place is enough.
+const formatArguments = (issue: ParseResult.ParseIssue): ReadonlyArray<ArgumentIssue> => {
+  const places = new Map<string, { readonly path: ArgumentIssue["path"]; readonly messages: Set<string> }>()
+  for (const { message, path: keys } of ParseResult.ArrayFormatter.formatIssueSync(issue)) {
+    const path = keys.map((key) => typeof key === "symbol" ? String(key) : key)
+    const place = formatPath(path)
+    const known = places.get(place)
+    if (known === undefined) places.set(place, { path, messages: new Set([message]) })
+    else known.messages.add(message)
+  }
+  return Array.from(places.values(), ({ messages, path }) => {
+    const said = [...messages].filter((message) => messages.size === 1 || !message.startsWith("Expected undefined,"))
+    return { path, message: said.join("; or: ") }
+  })
+}
 
 export const decoder = (schema: Schema.Schema.Any): Check<ReadonlyArray<ArgumentIssue>> =>
   onlyObjects(check(
