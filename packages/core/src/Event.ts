@@ -244,6 +244,24 @@ export const Event = Schema.Union(
 export type Event = typeof Event.Type
 
 /**
+ * The events a model makes.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type AdapterEvent =
+  | typeof MessageStarted.Type
+  | typeof TextDelta.Type
+  | typeof TextCompleted.Type
+  | typeof ReasoningDelta.Type
+  | typeof ToolCallStarted.Type
+  | typeof ToolCallDelta.Type
+  | typeof ToolCallCompleted.Type
+  | typeof MessageCompleted.Type
+  | typeof RawChunk.Type
+  | typeof ErrorOccurred.Type
+
+/**
  * The events of a batch of tool calls.
  *
  * @since 0.1.0

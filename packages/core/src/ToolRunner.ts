@@ -5,14 +5,14 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Mailbox from "effect/Mailbox"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import type { Event, ToolEvent } from "./Event.ts"
 import type { Halt, PendingApproval, Question } from "./Halt.ts"
 import type { Approval } from "./internal/course.ts"
 import { Fold } from "./internal/fold.ts"
+import { type Sink, streamed } from "./internal/handover.ts"
 import * as Issues from "./internal/issues.ts"
-import { type Emit, firstUnknown, resolve, runBatch } from "./internal/runBatch.ts"
+import { firstUnknown, resolve, runBatch } from "./internal/runBatch.ts"
 import { runIssues } from "./internal/runOptions.ts"
 import type { ToolMessage } from "./Message.ts"
 import type { OnToolError } from "./OnToolError.ts"
@@ -148,15 +148,9 @@ export const stream = <const T extends ReadonlyArray<Tool.Any>, R = never>(
   tools: T,
   options?: Options<T[number], R>
 ): Stream.Stream<ToolEvent, UnknownTool | ValidationError, Tool.Requirements<T[number]> | R> =>
-  Stream.unwrapScoped(Effect.gen(function*() {
-    const mailbox = yield* Mailbox.make<ToolEvent, UnknownTool | ValidationError>({ capacity: 16 })
-    yield* execute(calls, tools, options as Options | undefined, (events) => Effect.asVoid(mailbox.offerAll(events)))
-      .pipe(
-        Mailbox.into(mailbox),
-        Effect.forkScoped
-      )
-    return Mailbox.toStream(mailbox)
-  }))
+  streamed<ToolEvent, UnknownTool | ValidationError, never>((sink) =>
+    execute(calls, tools, options as Options | undefined, sink)
+  )
 
 /**
  * Folds the events of a batch into its result, also of one that was cut short: `run` is the fold of `stream`.
@@ -174,7 +168,7 @@ const execute = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyArray<Tool.Any>,
   options: Options = {},
-  emit: Emit | undefined
+  sink: Sink<ToolEvent> | undefined
 ): Effect.Effect<RunResult, UnknownTool | ValidationError> =>
   Effect.suspend((): Effect.Effect<RunResult, UnknownTool | ValidationError> => {
     const checked = Issues.toEither("invalid_options", runIssues(calls, tools, options), undefined)
@@ -189,5 +183,5 @@ const execute = (
         requestId: options.requestId,
         engine: options.engine
       }
-    }, emit)
+    }, sink)
   })

@@ -19,8 +19,8 @@ import { Call, type Owner } from "./call.ts"
 import type { CallFibers } from "./callFibers.ts"
 import { type Completed, Course, type Host, type Rules } from "./course.ts"
 import { Fold } from "./fold.ts"
+import { roomIn, type Sink } from "./handover.ts"
 import { Order } from "./order.ts"
-import { Outbox } from "./outbox.ts"
 import type { Timed, Timekeeper } from "./timekeeper.ts"
 import type { Shared } from "./toolContext.ts"
 
@@ -41,8 +41,8 @@ export interface Plan extends Rules {
   readonly allowance: { readonly calls: number; readonly detail: string } | undefined
   /** The services a tool was given when its engine was built, to be used before the caller's. */
   readonly environmentOf: ((tool: Any) => Context.Context<never> | undefined) | undefined
-  /** Where events go besides the fold; back-pressured. */
-  readonly emit: ((events: ReadonlyArray<ToolEvent>) => Effect.Effect<void>) | undefined
+  /** Where events go besides the fold. */
+  readonly sink: Sink<ToolEvent> | undefined
 }
 
 // Calls that may end synchronously in one turn before other fibers get theirs.
@@ -55,7 +55,7 @@ export class Batch implements Host, Owner {
   private readonly order: Order<Call>
   private readonly surplus: ReadonlyArray<Call>
   private readonly running = new Set<Call>()
-  private readonly outbox: Outbox<ToolEvent> | undefined
+  private isWaitingForRoom = false
   private readonly resume: (effect: Effect.Effect<void>) => void
   private left: number
   private pumping = false
@@ -67,9 +67,6 @@ export class Batch implements Host, Owner {
     this.plan = plan
     this.resume = resume
     this.fold = new Fold(plan.calls)
-    this.outbox = plan.emit === undefined
-      ? undefined
-      : new Outbox({ emit: plan.emit, fork: plan.fibers.fork, onHandedOver: this.pump })
     const automatic: Array<Call> = []
     const manual: Array<ToolCall> = []
     for (const toolCall of plan.calls) {
@@ -100,7 +97,6 @@ export class Batch implements Host, Owner {
   cancel(): Effect.Effect<void> {
     return Effect.suspend(() => {
       this.closed = true
-      this.outbox?.close()
       this.order.drop()
       for (const call of this.running) this.interrupt(call)
       return Effect.uninterruptible(
@@ -131,7 +127,7 @@ export class Batch implements Host, Owner {
       this.attempt(call, () => this.course.begin(call))
     }
     this.pumping = false
-    this.flush()
+    if (this.left === 0) this.complete()
   }
 
   private admit(call: Call): void {
@@ -275,28 +271,27 @@ export class Batch implements Host, Owner {
     // An abandoned handler may go on reporting; nobody listens any more.
     if (this.closed || call.isSettled || call.expired) return Effect.void
     this.push({ _tag: "ToolProgress", ...call.ids, value })
-    const { outbox } = this
-    if (outbox === undefined) return Effect.void
-    if (!this.pumping) outbox.flush()
-    return outbox.isFull ? outbox.room : Effect.void
+    const { sink } = this.plan
+    return sink === undefined || sink.hasRoom ? Effect.void : roomIn(sink)
   }
 
   push(event: ToolEvent): void {
     this.fold.add(event)
-    this.outbox?.push(event)
+    this.plan.sink?.push(event)
   }
 
-  /** No call is started that a slow consumer could not hear of. */
+  /** No call is started that a slow reader has no room to hear of. */
   private hasRoom(): boolean {
-    if (this.outbox === undefined || !this.outbox.isFull) return true
-    this.outbox.flush()
-    return !this.outbox.isFull
-  }
-
-  private flush(): void {
-    if (this.closed) return
-    this.outbox?.flush()
-    if (this.left === 0 && (this.outbox === undefined || this.outbox.isEmpty)) this.complete()
+    const { sink } = this.plan
+    if (sink === undefined || sink.hasRoom) return true
+    if (!this.isWaitingForRoom) {
+      this.isWaitingForRoom = true
+      sink.onRoom(() => {
+        this.isWaitingForRoom = false
+        this.pump()
+      })
+    }
+    return false
   }
 
   private complete(): void {

@@ -14,12 +14,11 @@ import type { Options, RunResult } from "../ToolRunner.ts"
 import { UnknownTool } from "../UnknownTool.ts"
 import { Batch, type Plan } from "./batch.ts"
 import { CallFibers } from "./callFibers.ts"
+import type { Sink } from "./handover.ts"
 import { Telemetry } from "./telemetry.ts"
 import { Timekeeper } from "./timekeeper.ts"
 import type { Shared } from "./toolContext.ts"
 import { positiveDuration } from "./toolOptions.ts"
-
-export type Emit = (events: ReadonlyArray<ToolEvent>) => Effect.Effect<void>
 
 /** The options of a run with their defaults, checked before. */
 export interface Resolved
@@ -73,7 +72,7 @@ export const runBatch = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyMap<string, Any>,
   settings: Settings,
-  emit: Emit | undefined
+  sink: Sink<ToolEvent> | undefined
 ): Effect.Effect<RunResult> =>
   Effect.withFiberRuntime((parent, status) => {
     const clock = Context.get(parent.currentDefaultServices, Clock.Clock)
@@ -99,7 +98,7 @@ export const runBatch = (
       ownsTimekeeper: settings.timekeeper === undefined,
       allowance: settings.allowance,
       environmentOf: settings.environmentOf,
-      emit
+      sink
     }
     let batch: Batch
     return Effect.async<void>((resume) => {
