@@ -147,7 +147,8 @@ export class Batch implements Host, Owner {
     call.fiber = fiber
     this.limit(call)
     fiber.addObserver((exit) => {
-      if (call.isSettled) return
+      // A fiber that was left behind has nothing more to say, also while its call is not yet over.
+      if (call.fiber !== fiber) return
       if (Exit.isSuccess(exit) && !this.closed && !call.expired) fibers.succeeded(call, fiber)
       this.goOn(call, exit, next)
     })
@@ -193,6 +194,7 @@ export class Batch implements Host, Owner {
 
   /** The batch was cancelled and the call is over. */
   private forget(call: Call): void {
+    this.plan.telemetry.cancelled(call)
     call.isSettled = true
     this.running.delete(call)
     this.checkIdle()

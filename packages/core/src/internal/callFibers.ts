@@ -80,7 +80,21 @@ export class CallFibers {
     if (after === before) return
     // Something provided for the length of the call and taken back leaves a new map with the old values.
     const changes = [...after.locals].filter(([ref, stack]) => before.locals.get(ref)?.[0][1] !== stack[0][1])
-    if (changes.length > 0) this.changed.push(FiberRefs.unsafeMake(new Map(changes)))
+    if (changes.length === 0) return
+    const changed = FiberRefs.unsafeMake(new Map(changes))
+    this.changed.push(
+      changed.locals.has(FiberRef.currentLogAnnotations) ? this.withoutIds(changed, fiber.id()) : changed
+    )
+  }
+
+  private withoutIds(refs: FiberRefs.FiberRefs, fiberId: FiberId.Runtime): FiberRefs.FiberRefs {
+    const own = FiberRefs.getOrDefault(this.runtime.fiberRefs, FiberRef.currentLogAnnotations)
+    let value = FiberRefs.getOrDefault(refs, FiberRef.currentLogAnnotations)
+    for (const key of ["toolName", "toolCallId", "sessionId", "requestId"]) {
+      const before = HashMap.get(own, key)
+      value = before._tag === "Some" ? HashMap.set(value, key, before.value) : HashMap.remove(value, key)
+    }
+    return FiberRefs.updateAs(refs, { fiberId, fiberRef: FiberRef.currentLogAnnotations, value })
   }
 
   /** Gives the changes to the fiber that runs this. */

@@ -174,6 +174,7 @@ export class Course {
       this.rules.executor.execute(tool, toolCall.arguments, context) as Effect.Effect<ToolResult.ToolOutcome, unknown>
     )
     if (tool.retry !== undefined) {
+      effect = Effect.catchAllDefect(effect, (defect) => Effect.fail(fromCause(call.ids, Cause.die(defect))))
       effect = Effect.retry(effect as Effect.Effect<ToolResult.ToolOutcome, ToolError.ToolError>, {
         schedule: tool.retry,
         while: isTransient

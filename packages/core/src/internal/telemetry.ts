@@ -7,6 +7,7 @@ import * as DefaultServices from "effect/DefaultServices"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
+import * as FiberId from "effect/FiberId"
 import * as FiberRef from "effect/FiberRef"
 import * as MetricLabel from "effect/MetricLabel"
 import * as Option from "effect/Option"
@@ -14,7 +15,7 @@ import * as Tracer from "effect/Tracer"
 import { abandonedFibers, CaptureContent, toolCalls, toolDuration, toolErrors } from "../Telemetry.ts"
 import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
-import { isToolError, type ToolError } from "../ToolError.ts"
+import { InvalidArguments, isToolError, type ToolError } from "../ToolError.ts"
 import type { ToolOutcome } from "../ToolResult.ts"
 import type { Call } from "./call.ts"
 import { toJsonOrStandIn } from "./json.ts"
@@ -82,10 +83,15 @@ export class Telemetry {
     }
     if (isToolError(result)) {
       span.attribute("error.type", result.reason)
-      span.end(endedAt, result.cause === undefined ? Exit.fail(result) : Exit.failCause(result.cause))
+      span.end(endedAt, result.cause === undefined ? Exit.fail(withoutContent(result)) : Exit.failCause(result.cause))
     } else {
       span.end(endedAt, Exit.void)
     }
+  }
+
+  /** The caller was interrupted. */
+  cancelled(call: Call): void {
+    call.span?.end(this.clock.unsafeCurrentTimeNanos(), Exit.interrupt(FiberId.none))
   }
 
   failed(toolCall: ToolCall, error: ToolError): void {
@@ -132,6 +138,10 @@ class Labels {
     return labels
   }
 }
+
+// The issues quote what the model sent, and no argument goes into a span by itself.
+const withoutContent = (error: ToolError): ToolError =>
+  error._tag === "InvalidArguments" ? new InvalidArguments({ ...error, issues: [] }) : error
 
 const labels = new WeakMap<object, Labels>()
 

@@ -30,6 +30,8 @@ export class Timekeeper {
   private readonly queues = new Map<number, Queue>()
   private sleeper: Fiber.RuntimeFiber<void> | undefined
   private wakesAt = Infinity
+  // Between a deadline and its consequences, which a new entry must not cut short; it is looked at right after them.
+  private waking = false
 
   constructor(clock: Clock.Clock, fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>) {
     this.clock = clock
@@ -43,12 +45,13 @@ export class Timekeeper {
     let queue = this.queues.get(limit)
     if (queue === undefined) this.queues.set(limit, queue = new Queue())
     queue.push(entry)
-    if (entry.deadline < this.wakesAt) this.sleepAgain()
+    if (!this.waking && entry.deadline < this.wakesAt) this.sleepAgain()
   }
 
   stop(): void {
     this.sleeper?.unsafeInterruptAsFork(FiberId.none)
     this.sleeper = undefined
+    this.waking = false
     this.wakesAt = Infinity
     this.queues.clear()
   }
@@ -86,6 +89,7 @@ export class Timekeeper {
   })
 
   private readonly wake: Effect.Effect<void> = Effect.suspend(() => {
+    this.waking = true
     const due = this.takeDue()
     for (const entry of due) entry.expire()
     // An interrupted fiber needs its turn of the scheduler to run its finalizers. Whoever is still there after that is not
@@ -94,6 +98,7 @@ export class Timekeeper {
       Effect.zipRight(Effect.yieldNow(), Effect.yieldNow()),
       Effect.suspend(() => {
         for (const entry of due) if (!entry.isSettled) entry.abandon()
+        this.waking = false
         return this.watch
       })
     )
