@@ -4,12 +4,14 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
+import { AdapterError } from "./AdapterError.ts"
 import { PendingApproval, Question } from "./Halt.ts"
 import { JsonObject } from "./internal/json.ts"
 import { Response } from "./Response.ts"
 import { StepResult } from "./StepResult.ts"
 import { Thread } from "./Thread.ts"
 import { ToolCall } from "./ToolCall.ts"
+import { UnknownTool } from "./UnknownTool.ts"
 import { Usage } from "./Usage.ts"
 
 /**
@@ -27,6 +29,8 @@ export const ChatResult = Schema.Struct({
   pendingApprovals: Schema.optionalWith(Schema.Array(PendingApproval), { default: () => [] }),
   manualToolCalls: Schema.optionalWith(Schema.Array(ToolCall), { default: () => [] }),
   usage: Usage,
+  /** What went wrong, when `haltedReason` is `"error"`. */
+  error: Schema.optionalWith(Schema.Union(AdapterError, UnknownTool), { exact: true }),
   metadata: Schema.optionalWith(JsonObject, { default: () => ({}) })
 }).annotations({ identifier: "ChatResult" })
 

@@ -19,6 +19,10 @@ export const reserved = [
   "tool_error",
   "manual_tool_calls",
   "approval",
+  "max_tool_calls",
+  "max_tokens",
+  "max_duration",
+  "repeated_call",
   "error",
   "cancelled"
 ] as const

@@ -5,6 +5,7 @@
  */
 import * as Schema from "effect/Schema"
 import { Halt, PendingApproval, Question } from "./Halt.ts"
+import { JsonObject } from "./internal/json.ts"
 import { ToolMessage } from "./Message.ts"
 import { Response } from "./Response.ts"
 import { Thread } from "./Thread.ts"
@@ -24,7 +25,8 @@ export const StepResult = Schema.Struct({
   halt: Schema.optionalWith(Halt, { exact: true }),
   pendingQuestions: Schema.optionalWith(Schema.Array(Question), { default: () => [] }),
   pendingApprovals: Schema.optionalWith(Schema.Array(PendingApproval), { default: () => [] }),
-  manualToolCalls: Schema.optionalWith(Schema.Array(ToolCall), { default: () => [] })
+  manualToolCalls: Schema.optionalWith(Schema.Array(ToolCall), { default: () => [] }),
+  metadata: Schema.optionalWith(JsonObject, { default: () => ({}) })
 }).annotations({ identifier: "StepResult" })
 
 /**

@@ -36,7 +36,8 @@ export const Reason = Schema.Literal(
   "invalid_tool",
   "invalid_tool_call",
   "invalid_thread",
-  "invalid_options"
+  "invalid_options",
+  "unsupported_capability"
 )
 
 /**

@@ -5,6 +5,34 @@
  */
 
 /**
+ * The model side: what turns a request into events.
+ *
+ * @since 0.1.0
+ */
+export * as Adapter from "./Adapter.ts"
+
+/**
+ * What can go wrong between the library and a model.
+ *
+ * @since 0.1.0
+ */
+export * as AdapterError from "./AdapterError.ts"
+
+/**
+ * Asking a model: once, for one turn with its tools, or in a loop until it is done.
+ *
+ * @since 0.1.0
+ */
+export * as Allm from "./Allm.ts"
+
+/**
+ * The failure of a chat whose caller's own function threw.
+ *
+ * @since 0.1.0
+ */
+export * as CallbackFailed from "./CallbackFailed.ts"
+
+/**
  * What a whole chat came to.
  *
  * @since 0.1.0
@@ -12,11 +40,32 @@
 export * as ChatResult from "./ChatResult.ts"
 
 /**
+ * Folding events back into results: a stream to its end, or as far as it came.
+ *
+ * @since 0.1.0
+ */
+export * as Collector from "./Collector.ts"
+
+/**
+ * What drives a loop: an adapter, the tools, and the settings every call starts from.
+ *
+ * @since 0.1.0
+ */
+export * as Engine from "./Engine.ts"
+
+/**
  * Everything that happens, as it happens: one closed union, told apart by `_tag`.
  *
  * @since 0.1.0
  */
 export * as Event from "./Event.ts"
+
+/**
+ * A scripted model for tests and examples: no network, no keys, time only through the Clock.
+ *
+ * @since 0.1.0
+ */
+export * as Fake from "./Fake.ts"
 
 /**
  * What stopped a batch, and what waits for a person because of it.

@@ -37,6 +37,8 @@ export interface Plan extends Rules {
   readonly timekeeper: Timekeeper
   /** Nobody else needs it after this batch. */
   readonly ownsTimekeeper: boolean
+  /** How long the batch as a whole may take, in milliseconds; what still runs then is stopped. */
+  readonly limit: number | undefined
   /** How many calls may run, and what the others are told. */
   readonly allowance: { readonly calls: number; readonly detail: string } | undefined
   /** The services a tool was given when its engine was built, to be used before the caller's. */
@@ -86,6 +88,7 @@ export class Batch implements Host, Owner {
   }
 
   start(): void {
+    if (this.plan.limit !== undefined) this.stopAfter(this.plan.limit)
     for (const call of this.surplus) {
       this.admit(call)
       this.course.skip(call, this.plan.allowance!.detail)
@@ -238,10 +241,11 @@ export class Batch implements Host, Owner {
     this.halted = true
     const { siblings } = this.plan
     if (siblings === "interrupt") this.stopSiblings()
-    else if (siblings !== "drain") {
-      const now = this.plan.clock.unsafeCurrentTimeNanos()
-      this.plan.timekeeper.add(new DrainLimit(this), Duration.toMillis(siblings.drainFor), now)
-    }
+    else if (siblings !== "drain") this.stopAfter(Duration.toMillis(siblings.drainFor))
+  }
+
+  private stopAfter(limit: number): void {
+    this.plan.timekeeper.add(new StopLimit(this), limit, this.plan.clock.unsafeCurrentTimeNanos())
   }
 
   stopSiblings(): void {
@@ -307,8 +311,8 @@ export class Batch implements Host, Owner {
   }
 }
 
-/** When the siblings of a halted call are to be stopped. */
-class DrainLimit implements Timed {
+/** When all that still runs is to be stopped. */
+class StopLimit implements Timed {
   deadline = Infinity
   private readonly batch: Batch
 

@@ -23,10 +23,15 @@ export class CallFibers {
   private readonly changed: Array<FiberRefs.FiberRefs> = []
   private sharedAnnotations: HashMap.HashMap<string, unknown> | undefined
 
-  constructor(parent: Fiber.RuntimeFiber<unknown, unknown>, flags: RuntimeFlags.RuntimeFlags, shared: Shared) {
+  constructor(
+    parent: Fiber.RuntimeFiber<unknown, unknown>,
+    context: Context.Context<never>,
+    flags: RuntimeFlags.RuntimeFlags,
+    shared: Shared
+  ) {
     this.shared = shared
     this.runtime = Runtime.make({
-      context: parent.currentContext,
+      context,
       fiberRefs: parent.getFiberRefs(),
       // Tools can be stopped even where the caller cannot.
       runtimeFlags: RuntimeFlags.enable(flags, RuntimeFlags.Interruption)

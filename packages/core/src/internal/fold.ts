@@ -21,7 +21,8 @@ export class Fold {
   private readonly questions: Array<Question> = []
   private readonly approvals: Array<PendingApproval> = []
   private manualToolCalls: ReadonlyArray<ToolCall> = []
-  private halt: Halt | undefined
+  /** In the order they were observed. */
+  readonly halts: Array<Halt> = []
 
   constructor(calls: ReadonlyArray<ToolCall>) {
     this.calls = calls
@@ -44,19 +45,19 @@ export class Fold {
       case "AskUserRequested": {
         const { options, question, toolCallId, toolName } = event
         this.questions.push({ toolCallId, toolName, question, options })
-        this.halt ??= { reason: "ask_user", toolCallId }
+        this.halts.push({ reason: "ask_user", toolCallId })
         return this.message(toolCallId, awaitingUser, false)
       }
       case "ToolHalt": {
         const position = this.positions.get(event.toolCallId)
         if (event.content !== undefined) this.message(event.toolCallId, event.content, event.isError)
         else if (position !== undefined) this.approvals.push({ toolCall: this.calls[position]! })
-        this.halt ??= {
+        this.halts.push({
           reason: event.reason,
           toolCallId: event.toolCallId,
           ...("result" in event ? { result: event.result } : {}),
           ...(event.error === undefined ? {} : { error: event.error })
-        }
+        })
         return
       }
       case "ManualToolCalls":
@@ -76,7 +77,7 @@ export class Fold {
   result() {
     return {
       messages: present(this.messages),
-      halt: this.halt,
+      halt: this.halts[0],
       questions: this.questions,
       approvals: this.approvals,
       manualToolCalls: this.manualToolCalls,

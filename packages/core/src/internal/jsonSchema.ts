@@ -4,7 +4,9 @@
 import { Validator } from "@cfworker/json-schema"
 import * as Either from "effect/Either"
 import * as JSONSchema from "effect/JSONSchema"
+import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import type { ArgumentIssue } from "../ToolError.ts"
 import { isPlainObject } from "./json.ts"
 
@@ -109,3 +111,12 @@ const fromPointer = (pointer: string): ReadonlyArray<string | number> =>
     const key = decodeURIComponent(segment).replaceAll("~1", "/").replaceAll("~0", "~")
     return /^\d+$/.test(key) ? Number(key) : key
   })
+
+const notInNames = /[^A-Za-z0-9_-]+/g
+
+/** The name a schema has for itself, in the letters providers allow. */
+export const nameOf = (schema: Schema.Schema.Any): string | undefined => {
+  const identifier = Option.getOrUndefined(SchemaAST.getIdentifierAnnotation(schema.ast))
+  const name = identifier?.replace(notInNames, "_").slice(0, 64)
+  return name === "" ? undefined : name
+}

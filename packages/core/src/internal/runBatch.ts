@@ -14,6 +14,7 @@ import type { Options, RunResult } from "../ToolRunner.ts"
 import { UnknownTool } from "../UnknownTool.ts"
 import { Batch, type Plan } from "./batch.ts"
 import { CallFibers } from "./callFibers.ts"
+import type { Fold } from "./fold.ts"
 import type { Sink } from "./handover.ts"
 import { Telemetry } from "./telemetry.ts"
 import { Timekeeper } from "./timekeeper.ts"
@@ -35,6 +36,8 @@ export interface Settings extends Resolved {
   readonly environmentOf?: Plan["environmentOf"]
   /** Services that count unless the caller has them too. */
   readonly fallback?: Context.Context<never> | undefined
+  /** How long the batch as a whole may take, in milliseconds; what still runs then is stopped. */
+  readonly limit?: Plan["limit"]
   /** Shared by all batches of a chat. */
   readonly timekeeper?: Timekeeper | undefined
 }
@@ -73,12 +76,20 @@ export const runBatch = (
   tools: ReadonlyMap<string, Any>,
   settings: Settings,
   sink: Sink<ToolEvent> | undefined
-): Effect.Effect<RunResult> =>
+): Effect.Effect<RunResult> => Effect.map(runFold(calls, tools, settings, sink), (fold) => fold.result())
+
+/** Like `runBatch`, with everything the batch came to. */
+export const runFold = (
+  calls: ReadonlyArray<ToolCall>,
+  tools: ReadonlyMap<string, Any>,
+  settings: Settings,
+  sink: Sink<ToolEvent> | undefined
+): Effect.Effect<Fold> =>
   Effect.withFiberRuntime((parent, status) => {
     const clock = Context.get(parent.currentDefaultServices, Clock.Clock)
     const { fallback, shared } = settings
     const context = fallback === undefined ? parent.currentContext : Context.merge(fallback, parent.currentContext)
-    const fibers = new CallFibers(parent, status.runtimeFlags, shared)
+    const fibers = new CallFibers(parent, context, status.runtimeFlags, shared)
     const plan: Plan = {
       calls,
       tools,
@@ -97,6 +108,7 @@ export const runBatch = (
       timekeeper: settings.timekeeper ?? new Timekeeper(clock, fibers.fork),
       ownsTimekeeper: settings.timekeeper === undefined,
       allowance: settings.allowance,
+      limit: settings.limit,
       environmentOf: settings.environmentOf,
       sink
     }
@@ -105,5 +117,5 @@ export const runBatch = (
       batch = new Batch(plan, resume)
       batch.start()
       return batch.cancel()
-    }).pipe(Effect.flatMap(() => Effect.as(fibers.join(), batch.fold.result())))
+    }).pipe(Effect.flatMap(() => Effect.as(fibers.join(), batch.fold)))
   })

@@ -3,12 +3,10 @@
  */
 import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as DefaultServices from "effect/DefaultServices"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
-import * as FiberRef from "effect/FiberRef"
 import * as MetricLabel from "effect/MetricLabel"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
@@ -20,8 +18,7 @@ import type { ToolOutcome } from "../ToolResult.ts"
 import type { Call } from "./call.ts"
 import { toJsonOrStandIn } from "./json.ts"
 import type { Shared } from "./toolContext.ts"
-
-const nativeTracer = Context.get(DefaultServices.liveServices, Tracer.Tracer)
+import { isListening } from "./trace.ts"
 
 export class Telemetry {
   private readonly parent: Fiber.RuntimeFiber<unknown, unknown>
@@ -41,7 +38,7 @@ export class Telemetry {
     this.clock = clock
     this.shared = shared
     this.fork = fork
-    const listening = parent.currentTracer !== nativeTracer && parent.getFiberRef(FiberRef.currentTracerEnabled)
+    const listening = isListening(parent)
     this.tracer = listening ? parent.currentTracer : undefined
     this.capture = listening && Context.get(parent.currentContext, CaptureContent)
   }

@@ -1,0 +1,339 @@
+/**
+ * What drives a loop: an adapter, the tools, and the settings every call starts from.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { dual } from "effect/Function"
+import * as Layer from "effect/Layer"
+import type * as Schedule from "effect/Schedule"
+import type * as Schema from "effect/Schema"
+import * as Adapter from "./Adapter.ts"
+import type { AdapterError } from "./AdapterError.ts"
+import type { AdapterEvent } from "./Event.ts"
+import { engineIssues } from "./internal/engineOptions.ts"
+import * as Environments from "./internal/environments.ts"
+import * as Issues from "./internal/issues.ts"
+import { isPlainObject } from "./internal/json.ts"
+import type { Message } from "./Message.ts"
+import type { OnToolError } from "./OnToolError.ts"
+import type { ResponseFormat, ToolChoice } from "./Request.ts"
+import type { StepResult } from "./StepResult.ts"
+import type { Thread } from "./Thread.ts"
+import type * as Tool from "./Tool.ts"
+
+/**
+ * Limits of a whole chat. What a breach ends with is the reason of the same name: `max_tool_calls`, `max_tokens`,
+ * `max_duration`, `repeated_call`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Budget {
+  /** Tool calls that may run. Those beyond are answered without running. */
+  readonly maxToolCalls?: number | undefined
+  /** Tokens of all model calls together, as far as the provider tells them. */
+  readonly maxTokens?: number | undefined
+  readonly maxDuration?: Duration.DurationInput | undefined
+  /** How often a tool may be called with equal arguments. */
+  readonly maxRepeatedCalls?: number | undefined
+}
+
+/**
+ * What is known before a step.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface StepInfo {
+  /** Zero-based. */
+  readonly stepIndex: number
+  readonly thread: Thread
+  readonly steps: ReadonlyArray<StepResult>
+}
+
+/**
+ * What `prepareStep` may change for one step. The thread stays as it is: `messages` only changes what the model reads.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface StepChanges {
+  readonly model?: string | undefined
+  readonly messages?: ReadonlyArray<Message> | undefined
+  /** The names of the tools the model may use in this step. */
+  readonly activeTools?: ReadonlyArray<string> | undefined
+  readonly toolChoice?: ToolChoice | undefined
+  readonly temperature?: number | undefined
+  readonly maxTokens?: number | undefined
+}
+
+/**
+ * The settings of a call, of an engine, or both: a call's beat its engine's, and those beat the defaults.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Settings<E = unknown, RE = never, RH = never, RP = never, RO = never> {
+  readonly model?: string | undefined
+  readonly temperature?: number | undefined
+  /** Of one answer. */
+  readonly maxTokens?: number | undefined
+  readonly toolChoice?: ToolChoice | undefined
+  /** The form of the answer: a Schema, or the JSON Schema of one. */
+  readonly responseFormat?: ResponseFormat | Schema.Schema.Any | undefined
+  /** What only this provider knows; passed on as it is. `temperature` and `maxTokens` may stand here too. */
+  readonly params?: { readonly [key: string]: unknown } | undefined
+  /** Handed to every handler. An engine's and a call's are merged. */
+  readonly context?: { readonly [key: string]: unknown } | undefined
+  /** `"manual"` stops at the first tool calls and leaves all of them to the caller. Default `"auto"`. */
+  readonly mode?: "auto" | "manual" | undefined
+  /** Model calls of a chat. Default 8. */
+  readonly maxTurns?: number | undefined
+  /** Ends a chat after a step that would otherwise be followed by another. */
+  readonly haltWhen?: ((step: StepResult) => boolean | Effect.Effect<boolean, unknown, RH>) | undefined
+  readonly prepareStep?:
+    | ((info: StepInfo) => StepChanges | undefined | void | Effect.Effect<StepChanges | undefined | void, unknown, RP>)
+    | undefined
+  readonly onToolError?: OnToolError<E, RE> | undefined
+  readonly toolTimeout?: Duration.DurationInput | undefined
+  readonly concurrency?: number | "unbounded" | undefined
+  readonly siblings?: "drain" | "interrupt" | { readonly drainFor: Duration.DurationInput } | undefined
+  readonly unknownTool?: "fail" | "feedback" | undefined
+  readonly maxArgumentsLength?: number | undefined
+  /** How a model call that failed before its first event is repeated. Default `AdapterError.retrySchedule()`. */
+  readonly retry?: Schedule.Schedule<unknown, AdapterError> | false | undefined
+  /** The hard limit of one model call. Default 10 minutes. */
+  readonly requestTimeout?: Duration.DurationInput | undefined
+  /** How long a model call may be silent. No limit by default. */
+  readonly idleTimeout?: Duration.DurationInput | undefined
+  /** Answers in two passes: first with tools and without `responseFormat`, then once the other way round. */
+  readonly structuredFinalize?: boolean | undefined
+  /** What the second pass is asked with; `""` asks nothing. */
+  readonly structuredFinalizeNudge?: string | undefined
+  readonly budget?: Budget | undefined
+  /** After `maxTurns` or a breach of the budget the model may answer once more, without tools. A text says so to it. */
+  readonly softLanding?: boolean | string | undefined
+  /** Called for every event of a model, before any is left out. */
+  readonly onEvent?: ((event: AdapterEvent) => void | Effect.Effect<void, unknown, RO>) | undefined
+  /** Whether streams tell `TextDelta`. Default true. */
+  readonly emitTextDeltas?: boolean | undefined
+  /** Whether streams tell `ToolCallDelta`. Default true. */
+  readonly emitToolDeltas?: boolean | undefined
+  /** Whether streams tell `RawChunk`. Default false. */
+  readonly includeRawChunks?: boolean | undefined
+}
+
+/**
+ * An engine: a plain value, never changed; the functions here give another one.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Service {
+  readonly adapter: Adapter.Service
+  readonly tools: ReadonlyArray<Tool.Any>
+  readonly settings: Settings<unknown, unknown, unknown, unknown, unknown>
+}
+
+/**
+ * The engine in use.
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export class Engine extends Context.Tag("@allm/core/Engine")<Engine, Service>() {}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options<T extends Tool.Any = Tool.Any, RE = never, RH = never, RP = never, RO = never>
+  extends Settings<Tool.Failure<T>, RE, RH, RP, RO>
+{
+  readonly tools?: ReadonlyArray<T> | undefined
+}
+
+/**
+ * Makes an engine on the adapter in use. What its tools and functions need is taken here, once. Wrong options throw a
+ * `ValidationError` at once.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  options: Options<T, RE, RH, RP, RO> = {}
+): Effect.Effect<Service, never, Adapter.Adapter | Tool.Requirements<T> | RE | RH | RP | RO> => {
+  const { settings, tools } = checked(options as unknown as Options)
+  return Effect.map(
+    Effect.context<Adapter.Adapter | Tool.Requirements<T> | RE | RH | RP | RO>(),
+    (environment) =>
+      Environments.capture(
+        { adapter: Context.get(environment, Adapter.Adapter), tools, settings },
+        environment as Context.Context<never>
+      )
+  )
+}
+
+/**
+ * Provides an engine.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake, Tool } from "@allm/core"
+ * import { Effect, Layer, Schema } from "effect"
+ *
+ * const add = Tool.make("add", {
+ *   description: "Adds two numbers",
+ *   parameters: { a: Schema.Number, b: Schema.Number },
+ *   handler: ({ a, b }) => a + b
+ * })
+ *
+ * const Model = Fake.layer({
+ *   scripts: [
+ *     [Fake.toolCall({ id: "c0", name: "add", arguments: { a: 2, b: 3 } }), Fake.finish("tool_calls")],
+ *     [Fake.text("It is 5."), Fake.finish("stop")]
+ *   ]
+ * })
+ *
+ * const program = Allm.chat("What is 2 + 3?").pipe(
+ *   Effect.provide(Engine.layer({ tools: [add] }).pipe(Layer.provide(Model)))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program).finalResponse.outputText, "It is 5.")
+ * assert.throws(() => Engine.layer({ maxTurns: 0 }), /maxTurns/)
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  options: Options<T, RE, RH, RP, RO> = {}
+): Layer.Layer<Engine, never, Adapter.Adapter | Tool.Requirements<T> | RE | RH | RP | RO> =>
+  Layer.effect(Engine, make(options))
+
+const checked = (options: Options): { readonly settings: Settings; readonly tools: ReadonlyArray<Tool.Any> } => {
+  Issues.orThrow("invalid_options", engineIssues(options), undefined)
+  const { tools = [], ...settings } = options
+  return { settings, tools }
+}
+
+/** Settings with nothing to capture, so that changing an engine needs no Effect. */
+type PureSettings = Settings<unknown, never, never, never, never>
+
+/**
+ * The same engine with other settings; maps such as `params` and `context` are merged.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.zipRight(Fake.requests),
+ *   Effect.updateService(Engine.Engine, Engine.withSettings({ model: "small", temperature: 0 })),
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program)[0]?.model, "small")
+ * ```
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const withSettings: {
+  (settings: PureSettings): (self: Service) => Service
+  (self: Service, settings: PureSettings): Service
+} = dual(2, (self: Service, settings: PureSettings): Service => {
+  checked(settings)
+  return Environments.derive(self, { ...self, settings: merge(self.settings, settings) })
+})
+
+/**
+ * The same engine with another model.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const withModel: {
+  (model: string): (self: Service) => Service
+  (self: Service, model: string): Service
+} = dual(2, (self: Service, model: string): Service => withSettings(self, { model }))
+
+/**
+ * The same engine with more in the context of its handlers.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const withContext: {
+  (context: { readonly [key: string]: unknown }): (self: Service) => Service
+  (self: Service, context: { readonly [key: string]: unknown }): Service
+} = dual(2, (self: Service, context: { readonly [key: string]: unknown }): Service => withSettings(self, { context }))
+
+/**
+ * The same engine with these parameters for its provider.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const withParams: {
+  (params: { readonly [key: string]: unknown }): (self: Service) => Service
+  (self: Service, params: { readonly [key: string]: unknown }): Service
+} = dual(2, (self: Service, params: { readonly [key: string]: unknown }): Service => withSettings(self, { params }))
+
+/**
+ * The same engine with these tools besides its own: one of the same name is replaced in its place, others come last. Tools
+ * that need services go to `Engine.layer` or to the call instead, which can ask for them.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const withTools: {
+  <T extends Tool.Any>(
+    tools: ReadonlyArray<T> & ([Tool.Requirements<T>] extends [never] ? unknown : never)
+  ): (self: Service) => Service
+  <T extends Tool.Any>(
+    self: Service,
+    tools: ReadonlyArray<T> & ([Tool.Requirements<T>] extends [never] ? unknown : never)
+  ): Service
+} = dual(2, (self: Service, tools: ReadonlyArray<Tool.Any>): Service => {
+  checked({ tools })
+  return Environments.derive(self, { ...self, tools: mergeTools(self.tools, tools) })
+})
+
+/**
+ * An engine's tools with those of a call: one of the same name is replaced in its place, others come last.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const mergeTools = (
+  own: ReadonlyArray<Tool.Any>,
+  given: ReadonlyArray<Tool.Any>
+): ReadonlyArray<Tool.Any> => {
+  if (given.length === 0) return own
+  const merged = new Map(own.map((tool) => [tool.name, tool]))
+  for (const tool of given) merged.set(tool.name, tool)
+  return [...merged.values()]
+}
+
+/**
+ * Settings over settings: what is given beats what was there, `params` and `context` are merged.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const merge = <S extends object>(own: S, given: S): S => {
+  const merged: Record<string, unknown> = Object.fromEntries(Object.entries(own))
+  for (const [key, value] of Object.entries(given)) {
+    if (value === undefined) continue
+    const before = merged[key]
+    merged[key] = (key === "params" || key === "context") && isPlainObject(before) && isPlainObject(value)
+      ? { ...before, ...value }
+      : value
+  }
+  return merged as S
+}

@@ -1,0 +1,541 @@
+/**
+ * The loop: one implementation behind `generate`, `step` and `chat`, and behind their streams.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Random from "effect/Random"
+import * as Runtime from "effect/Runtime"
+import type { AdapterError } from "../AdapterError.ts"
+import type { Options } from "../Allm.ts"
+import { CallbackFailed } from "../CallbackFailed.ts"
+import type { ChatResult } from "../ChatResult.ts"
+import { Engine, type StepChanges } from "../Engine.ts"
+import type { Event } from "../Event.ts"
+import type { Halt } from "../Halt.ts"
+import type { HaltReason } from "../HaltReason.ts"
+import * as Message from "../Message.ts"
+import type { Request, ResponseFormat } from "../Request.ts"
+import { make as makeResponse, type Response } from "../Response.ts"
+import type { StepResult } from "../StepResult.ts"
+import type { Thread } from "../Thread.ts"
+import type { UnknownTool } from "../UnknownTool.ts"
+import * as Usage from "../Usage.ts"
+import type { ValidationError } from "../ValidationError.ts"
+import { type CallSettings, resolve } from "./callSettings.ts"
+import { environmentOf } from "./environments.ts"
+import { summarize } from "./errorSummary.ts"
+import type { Fold } from "./fold.ts"
+import type { Sink } from "./handover.ts"
+import { readInput, remember } from "./input.ts"
+import { describe, isPlainObject, toJsonOrStandIn } from "./json.ts"
+import { askModel, EventCallbackFailure, type Surroundings, tokensOf } from "./modelCall.ts"
+import { firstUnknown, runFold } from "./runBatch.ts"
+import { asksForTools, makeStep } from "./stepResult.ts"
+import { Timekeeper } from "./timekeeper.ts"
+import { traced } from "./trace.ts"
+
+export type Failure = AdapterError | UnknownTool | ValidationError | CallbackFailed
+
+/** Reads the input and the options, and runs something with everything decided. */
+export const withChat = <A>(
+  input: unknown,
+  options: Options,
+  sink: Sink<Event> | undefined,
+  use: (chat: Chat) => Effect.Effect<A, Failure>
+): Effect.Effect<A, Failure, Engine> =>
+  Effect.withFiberRuntime<A, Failure, Engine>((fiber) => {
+    const engine = Context.unsafeGet(fiber.currentContext, Engine)
+    const start = readInput(input)
+    if (Either.isLeft(start)) return start.left
+    return Effect.flatMap(
+      options?.requestId === undefined ? makeId : Effect.succeed(options.requestId),
+      (requestId) => {
+        const call = resolve(engine, start.right, options, requestId)
+        if (Either.isLeft(call)) return call.left
+        const clock = Context.get(fiber.currentDefaultServices, Clock.Clock)
+        const runtime = Runtime.make({
+          context: fiber.currentContext,
+          fiberRefs: fiber.getFiberRefs(),
+          runtimeFlags: Runtime.defaultRuntimeFlags
+        })
+        const timekeeper = new Timekeeper(clock, (effect) => Runtime.runFork(runtime, effect))
+        const chat = new Chat({ call: call.right, requestId, clock, timekeeper, sink }, start.right.thread)
+        return Effect.ensuring(use(chat), Effect.sync(() => timekeeper.stop()))
+      }
+    )
+  })
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+/** 22 letters, as many as 16 random bytes have in base64. */
+const makeId: Effect.Effect<string> = Effect.map(
+  Effect.all([Random.next, Random.next, Random.next, Random.next]),
+  (numbers) => {
+    let id = ""
+    for (const number of numbers) {
+      let rest = number
+      for (let i = 0; i < 6 && id.length < 22; i++) {
+        rest *= 64
+        id += letters[Math.floor(rest)]
+        rest -= Math.floor(rest)
+      }
+    }
+    return id
+  }
+)
+
+interface Turn {
+  readonly step: StepResult
+  readonly halts: ReadonlyArray<Halt>
+  readonly error: AdapterError | undefined
+}
+
+/** How a step differs from the settings of its chat. */
+interface Variant {
+  /** The last word: no tools are offered, and none are run. */
+  readonly isFinal: boolean
+  readonly responseFormat: ResponseFormat | undefined
+}
+
+interface Ending {
+  readonly reason: HaltReason
+  readonly metadata: { readonly [key: string]: unknown }
+}
+
+export class Chat {
+  private readonly surroundings: Surroundings
+  private readonly call: CallSettings
+  private readonly steps: Array<StepResult> = []
+  private readonly startedAt: bigint
+  private thread: Thread
+  private usage: Usage.Usage = Usage.empty
+  private ranCalls = 0
+  private repeats: Map<string, number> | undefined
+
+  constructor(surroundings: Surroundings, thread: Thread) {
+    this.surroundings = surroundings
+    this.call = surroundings.call
+    this.thread = thread
+    this.startedAt = surroundings.clock.unsafeCurrentTimeNanos()
+  }
+
+  // --- one model call -------------------------------------------------------------------------------------------------
+
+  generate(): Effect.Effect<Response, Failure> {
+    const request = this.request(this.thread, {}, { isFinal: false, responseFormat: this.call.responseFormat })
+    return Effect.map(this.ask(request), ({ response }) => response)
+  }
+
+  private ask(request: Request): Effect.Effect<Effect.Effect.Success<ReturnType<typeof askModel>>, Failure> {
+    return Effect.mapError(
+      askModel(this.surroundings, request, this.timeLeft()),
+      (error) => error instanceof EventCallbackFailure ? this.callbackFailed("onEvent", "failed", error.cause) : error
+    )
+  }
+
+  private request(thread: Thread, changes: StepChanges, variant: Variant): Request {
+    const { base, declarations } = this.call
+    const { toolChoice: ownChoice, ...rest } = base
+    const toolChoice = changes.toolChoice ?? ownChoice
+    const { activeTools } = changes
+    return {
+      ...rest,
+      messages: changes.messages ?? thread.messages,
+      tools: variant.isFinal
+        ? []
+        : activeTools === undefined
+        ? declarations
+        : declarations.filter((tool) => activeTools.includes(tool.name)),
+      ...(toolChoice === undefined || variant.isFinal ? {} : { toolChoice }),
+      ...(variant.responseFormat === undefined ? {} : { responseFormat: variant.responseFormat }),
+      ...(changes.model === undefined ? {} : { model: changes.model }),
+      ...(changes.temperature === undefined ? {} : { temperature: changes.temperature }),
+      ...(changes.maxTokens === undefined ? {} : { maxTokens: changes.maxTokens })
+    }
+  }
+
+  // --- one turn -------------------------------------------------------------------------------------------------------
+
+  step(): Effect.Effect<StepResult, Failure> {
+    return Effect.map(this.turn({ isFinal: false, responseFormat: this.call.responseFormat }), ({ step }) => step)
+  }
+
+  private turn(variant: Variant): Effect.Effect<Turn, Failure> {
+    const { call, requestId } = this.surroundings
+    return traced(
+      Effect.suspend(() => this.takeTurn(variant)),
+      "allm.step",
+      () => ({
+        "allm.step.index": this.steps.length,
+        "allm.request.id": requestId,
+        "gen_ai.conversation.id": call.run.shared.sessionId
+      }),
+      ({ step }) => ({ "allm.step.tool_calls": step.toolResults.length, "allm.halt.reason": step.halt?.reason })
+    )
+  }
+
+  private takeTurn(variant: Variant): Effect.Effect<Turn, Failure> {
+    const before = this.thread
+    if (this.call.prepareStep === undefined) return this.takeTurnWith(before, {}, variant)
+    return Effect.flatMap(this.prepare(before), (changes) => this.takeTurnWith(before, changes, variant))
+  }
+
+  private takeTurnWith(before: Thread, changes: StepChanges, variant: Variant): Effect.Effect<Turn, Failure> {
+    const { mode, tools, unknownTool } = this.call
+    return Effect.flatMap(this.ask(this.request(before, changes, variant)), ({ error, response }) => {
+      this.usage = Usage.add(this.usage, response.usage)
+      if (variant.isFinal) return this.finishTurn(before, withoutCalls(response), undefined, error)
+      if (mode === "manual" || !asksForTools(response) || response.toolCalls.length === 0) {
+        return this.finishTurn(before, response, undefined, error)
+      }
+      const unknown = unknownTool === "feedback" ? undefined : firstUnknown(response.toolCalls, tools)
+      if (unknown !== undefined) return unknown
+      return Effect.flatMap(this.runTools(response), (fold) => this.finishTurn(before, response, fold, error))
+    })
+  }
+
+  private runTools(response: Response): Effect.Effect<Fold> {
+    const { budget, run, tools } = this.call
+    const { sink, timekeeper } = this.surroundings
+    const left = budget.maxToolCalls - this.ranCalls
+    const timeLeft = this.timeLeft()
+    this.count(response)
+    return runFold(response.toolCalls, tools, {
+      ...run,
+      timekeeper,
+      limit: timeLeft === Infinity ? undefined : timeLeft,
+      allowance: left < response.toolCalls.length
+        ? { calls: left, detail: `the budget of ${budget.maxToolCalls} tool calls is used up` }
+        : undefined
+    }, sink)
+  }
+
+  private finishTurn(
+    before: Thread,
+    response: Response,
+    fold: Fold | undefined,
+    error: AdapterError | undefined
+  ): Effect.Effect<Turn> {
+    const step = makeStep(before, response, fold?.result(), this.call.mode)
+    remember(step.thread.messages.slice(before.messages.length))
+    this.thread = step.thread
+    this.steps.push(step)
+    this.surroundings.sink?.push({ _tag: "StepCompleted", result: step })
+    return Effect.succeed({ step, halts: fold?.halts ?? [], error })
+  }
+
+  private prepare(thread: Thread): Effect.Effect<StepChanges, Failure> {
+    const info = { stepIndex: this.steps.length, thread, steps: this.steps.slice() }
+    return Effect.flatMap(
+      this.consult("prepareStep", () => this.call.prepareStep!(info)),
+      (changes) =>
+        changes === undefined || changes === null || isPlainObject(changes)
+          ? Effect.succeed((changes ?? {}) as StepChanges)
+          : Effect.fail(this.callbackFailed("prepareStep", `gave ${describe(changes)} instead of changes`))
+    )
+  }
+
+  /** Calls a function of the caller's. What it needs comes from the call, or from the engine it was given to. */
+  private consult(
+    callback: "haltWhen" | "prepareStep",
+    ask: () => unknown
+  ): Effect.Effect<unknown, CallbackFailed> {
+    const captured = environmentOf(this.call.engine)
+    const asked = Effect.suspend(() => {
+      const answer = ask()
+      return Effect.isEffect(answer) ? answer as Effect.Effect<unknown, unknown> : Effect.succeed(answer)
+    })
+    return Effect.catchAllCause(
+      captured === undefined ? asked : Effect.mapInputContext(asked, (own) => Context.merge(captured, own)),
+      (cause) =>
+        Cause.isInterruptedOnly(cause) ? Effect.interrupt : Effect.fail(this.callbackFailed(callback, "failed", cause))
+    )
+  }
+
+  private callbackFailed(
+    callback: CallbackFailed["callback"],
+    detail: string,
+    cause?: Cause.Cause<unknown>
+  ): CallbackFailed {
+    return new CallbackFailed({
+      callback,
+      detail,
+      result: this.result({ reason: "error", metadata: {} }),
+      ...(cause === undefined ? {} : { cause })
+    }, { disableValidation: true })
+  }
+
+  // --- the loop -------------------------------------------------------------------------------------------------------
+
+  chat(): Effect.Effect<ChatResult, Failure> {
+    const { call, requestId } = this.surroundings
+    return traced(
+      this.loop(),
+      "allm.chat",
+      () => ({
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": call.engine.adapter.name,
+        "gen_ai.request.model": call.base.model,
+        "gen_ai.conversation.id": call.run.shared.sessionId,
+        "allm.request.id": requestId
+      }),
+      (result) => ({
+        "allm.halted_reason": result.haltedReason,
+        "allm.steps": result.steps.length,
+        "gen_ai.usage.input_tokens": result.usage.inputTokens,
+        "gen_ai.usage.output_tokens": result.usage.outputTokens
+      })
+    )
+  }
+
+  /** A chat whose answer must have a form. With tools around, many models only keep to it in a pass of its own. */
+  object(): Effect.Effect<ChatResult, Failure> {
+    const { call, ...rest } = this.surroundings
+    const isTwoPass = call.structuredFinalize ?? call.declarations.length > 0
+    return new Chat({ ...rest, call: { ...call, structuredFinalize: isTwoPass } }, this.thread).chat()
+  }
+
+  private loop(): Effect.Effect<ChatResult, Failure> {
+    const { call } = this
+    const isTwoPass = call.structuredFinalize === true
+    const variant: Variant = { isFinal: false, responseFormat: isTwoPass ? undefined : call.responseFormat }
+    return Effect.flatMap(this.turns(variant), ({ ending, error }) => {
+      if (isTwoPass) return this.finalize(ending, error)
+      if (call.softLanding !== undefined && isBreach(ending.reason)) return this.land(ending, call.softLanding)
+      return this.complete(ending, error)
+    })
+  }
+
+  /** Turn after turn, until one of them ends the chat. A failure of the first is the chat's; later ones end it. */
+  private turns(
+    variant: Variant
+  ): Effect.Effect<{ readonly ending: Ending; readonly error: AdapterError | UnknownTool | undefined }, Failure> {
+    return Effect.matchEffect(this.turn(variant), {
+      onFailure: (error) => this.failedTurn(error),
+      onSuccess: (turn) =>
+        Effect.flatMap(
+          this.endingOf(turn),
+          (ending) => ending === undefined ? this.turns(variant) : Effect.succeed({ ending, error: turn.error })
+        )
+    })
+  }
+
+  private failedTurn(
+    error: Failure
+  ): Effect.Effect<{ readonly ending: Ending; readonly error: AdapterError | UnknownTool | undefined }, Failure> {
+    if (error._tag === "CallbackFailed" || error._tag === "ValidationError") return Effect.fail(error)
+    if (error._tag === "AdapterError" && error.reason === "timeout" && this.timeLeft() <= 0) {
+      return Effect.succeed({ ending: this.breach("max_duration", this.call.budget.maxDuration), error: undefined })
+    }
+    if (this.steps.length === 0) return Effect.fail(error)
+    return Effect.succeed({ ending: { reason: "error", metadata: { error: summarize(error) } }, error })
+  }
+
+  private endingOf(turn: Turn): Effect.Effect<Ending | undefined, Failure> {
+    const natural = this.naturalEnding(turn)
+    if (natural !== undefined || this.call.haltWhen === undefined) {
+      return Effect.succeed(natural ?? this.exhaustion())
+    }
+    const { haltWhen } = this.call
+    return Effect.map(this.consult("haltWhen", () => haltWhen(turn.step)), (halts): Ending | undefined =>
+      halts
+        ? { reason: "halt_when", metadata: { haltWhenStepIndex: this.steps.length - 1 } }
+        : this.exhaustion())
+  }
+
+  /** What the turn itself says, in the order of precedence. */
+  private naturalEnding({ error, halts, step }: Turn): Ending | undefined {
+    const [question] = step.pendingQuestions
+    if (question !== undefined) {
+      return {
+        reason: "ask_user",
+        metadata: {
+          pendingQuestion: question.question,
+          pendingToolCallId: question.toolCallId,
+          askUserOptions: question.options
+        }
+      }
+    }
+    if (step.pendingApprovals.length > 0) {
+      return {
+        reason: "approval",
+        metadata: { pendingToolCallIds: step.pendingApprovals.map(({ toolCall }) => toolCall.id) }
+      }
+    }
+    const halt = halts.find(({ reason }) => reason === "tool_error") ?? halts[0]
+    if (halt !== undefined) {
+      return {
+        reason: halt.reason,
+        metadata: {
+          haltToolCallId: halt.toolCallId,
+          ...("result" in halt ? { haltResult: toJsonOrStandIn(halt.result) ?? null } : {})
+        }
+      }
+    }
+    if (step.manualToolCalls.length > 0 || (this.call.mode === "manual" && asksForTools(step.response))) {
+      return { reason: "manual_tool_calls", metadata: { manualTurnIndex: this.steps.length - 1 } }
+    }
+    switch (step.response.finishReason) {
+      case "stop":
+      case "length":
+      case "content_filter":
+        return { reason: "completed", metadata: {} }
+      case "error":
+        return error?.reason === "timeout" && this.timeLeft() <= 0
+          ? this.breach("max_duration", this.call.budget.maxDuration)
+          : { reason: "error", metadata: { error: step.response.metadata["error"] ?? null } }
+      default:
+        return undefined
+    }
+  }
+
+  /** Why the chat may not go on although it could. */
+  private exhaustion(): Ending | undefined {
+    const { budget, maxTurns } = this.call
+    if (this.ranCalls >= budget.maxToolCalls) return this.breach("max_tool_calls", budget.maxToolCalls)
+    if (tokensOf(this.usage) >= budget.maxTokens) return this.breach("max_tokens", budget.maxTokens)
+    if (this.timeLeft() <= 0) return this.breach("max_duration", budget.maxDuration)
+    for (const count of this.repeats?.values() ?? []) {
+      if (count >= budget.maxRepeatedCalls) return this.breach("repeated_call", budget.maxRepeatedCalls)
+    }
+    return this.steps.length >= maxTurns ? { reason: "max_turns", metadata: { maxTurns } } : undefined
+  }
+
+  private breach(reason: HaltReason, limit: number): Ending {
+    return { reason, metadata: { limit } }
+  }
+
+  private timeLeft(): number {
+    const { maxDuration } = this.call.budget
+    if (maxDuration === Infinity) return Infinity
+    const elapsed = Number(this.surroundings.clock.unsafeCurrentTimeNanos() - this.startedAt) / 1_000_000
+    return Math.max(0, maxDuration - elapsed)
+  }
+
+  private count(response: Response): void {
+    this.ranCalls += response.toolCalls.length
+    if (this.call.budget.maxRepeatedCalls === Infinity) return
+    this.repeats ??= new Map()
+    for (const { arguments: args, name, rawArguments } of response.toolCalls) {
+      const key = `${name} ${args === undefined ? rawArguments : canonical(args)}`
+      this.repeats.set(key, (this.repeats.get(key) ?? 0) + 1)
+    }
+  }
+
+  // --- the last word --------------------------------------------------------------------------------------------------
+
+  private finalize(ending: Ending, error: AdapterError | UnknownTool | undefined): Effect.Effect<ChatResult, Failure> {
+    const first = { pass1Halted: ending.reason, pass1Response: this.steps.at(-1)?.response ?? null }
+    const isOver = ending.reason !== "completed" && ending.reason !== "max_turns" && ending.reason !== "halt_when"
+    if (isOver) return this.complete(withMetadata(ending, { structuredFinalize: first }), error)
+    return Effect.flatMap(this.lastTurn(this.call.finalizeNudge, this.call.responseFormat), (last) => {
+      if (Either.isRight(last)) {
+        const { error: late, step } = last.right
+        const reason = step.response.finishReason === "error" ? "error" : "completed"
+        const failure = late === undefined ? {} : { error: summarize(late) }
+        return this.complete({ reason, metadata: { ...failure, structuredFinalize: first } }, late)
+      }
+      const summary = summarize(last.left)
+      return this.complete({
+        reason: "error",
+        metadata: { error: summary, structuredFinalize: { ...first, pass2Error: summary } }
+      }, last.left)
+    })
+  }
+
+  private land(ending: Ending, nudge: string): Effect.Effect<ChatResult, Failure> {
+    return Effect.flatMap(this.lastTurn(nudge, this.call.responseFormat), (last) =>
+      this.complete(
+        withMetadata(ending, {
+          softLanding: Either.isRight(last) ? { landed: true } : { landed: false, error: summarize(last.left) }
+        }),
+        undefined
+      ))
+  }
+
+  /** One more model call, without tools. Its failure is told, not thrown: the chat so far is worth more. */
+  private lastTurn(
+    nudge: string,
+    responseFormat: ResponseFormat | undefined
+  ): Effect.Effect<Either.Either<Turn, AdapterError | UnknownTool>, Failure> {
+    return Effect.suspend(() => {
+      if (nudge !== "") {
+        const message = Message.user(nudge)
+        remember([message])
+        this.thread = { ...this.thread, messages: this.thread.messages.concat(message) }
+      }
+      return Effect.matchEffect(this.turn({ isFinal: true, responseFormat }), {
+        onFailure: (error) =>
+          error._tag === "AdapterError" || error._tag === "UnknownTool"
+            ? Effect.succeed(Either.left(error))
+            : Effect.fail(error),
+        onSuccess: (turn) => Effect.succeed(Either.right(turn))
+      })
+    })
+  }
+
+  private complete(ending: Ending, error: AdapterError | UnknownTool | undefined): Effect.Effect<ChatResult> {
+    return Effect.sync(() => {
+      const result = this.result(ending, ending.reason === "error" ? error : undefined)
+      this.surroundings.sink?.push({ _tag: "ChatCompleted", result })
+      return result
+    })
+  }
+
+  private result(ending: Ending, error?: AdapterError | UnknownTool): ChatResult {
+    const last = this.steps.at(-1)
+    return {
+      thread: ending.reason === "ask_user" ? withQuestion(this.thread, last!) : this.thread,
+      finalResponse: last?.response ?? makeResponse({ requestId: this.surroundings.requestId }),
+      steps: this.steps.slice(),
+      haltedReason: ending.reason,
+      pendingQuestions: last?.pendingQuestions ?? [],
+      pendingApprovals: last?.pendingApprovals ?? [],
+      manualToolCalls: last?.manualToolCalls ?? [],
+      usage: this.usage,
+      ...(error === undefined ? {} : { error }),
+      metadata: ending.metadata
+    }
+  }
+}
+
+const breaches: ReadonlySet<string> = new Set([
+  "max_turns",
+  "max_tool_calls",
+  "max_tokens",
+  "max_duration",
+  "repeated_call"
+])
+
+const isBreach = (reason: string): boolean => breaches.has(reason)
+
+const withMetadata = (ending: Ending, more: Ending["metadata"]): Ending => ({
+  ...ending,
+  metadata: { ...ending.metadata, ...more }
+})
+
+// Nobody is going to answer calls of the last word.
+const withoutCalls = (response: Response): Response =>
+  response.toolCalls.length === 0 || response.message === undefined
+    ? response
+    : { ...response, message: { ...response.message, toolCalls: [] } }
+
+/** The question as the assistant's own words, so that the person's answer follows it in history. */
+const withQuestion = (thread: Thread, step: StepResult): Thread => {
+  const [first] = step.pendingQuestions
+  const message = Message.assistant(step.pendingQuestions.map(({ question }) => question).join("\n\n"), {
+    metadata: { askUser: true, toolCallId: first!.toolCallId }
+  })
+  remember([message])
+  return { ...thread, messages: thread.messages.concat(message) }
+}
+
+/** JSON with sorted keys: equal arguments give equal text. */
+const canonical = (value: unknown): string =>
+  JSON.stringify(value, (_key, member: unknown) =>
+    isPlainObject(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => a < b ? -1 : 1))
+      : member)

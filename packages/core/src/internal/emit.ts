@@ -1,0 +1,83 @@
+/**
+ * How an adapter's events get in: as an Effect, which is what adapters are written with, or directly, for the reader of an
+ * async iterable that would otherwise need a fiber per read.
+ */
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Stream from "effect/Stream"
+import type { AdapterError } from "../AdapterError.ts"
+import type { AdapterEvent } from "../Event.ts"
+import { roomIn, type Sink } from "./handover.ts"
+
+export type Emit = (events: ReadonlyArray<AdapterEvent>) => Effect.Effect<void>
+
+/** What takes events. */
+export interface Intake {
+  readonly accept: (events: ReadonlyArray<AdapterEvent>) => void
+  /** Where they go on to, if anywhere: it may be full. */
+  readonly sink: Sink<never> | undefined
+}
+
+const intakes = new WeakMap<Emit, Intake>()
+
+export const emitTo = (intake: Intake): Emit => {
+  const emit: Emit = (events) =>
+    Effect.suspend(() => {
+      intake.accept(events)
+      return intake.sink === undefined || intake.sink.hasRoom ? Effect.void : roomIn(intake.sink)
+    })
+  intakes.set(emit, intake)
+  return emit
+}
+
+export const emitInto = (sink: Sink<AdapterEvent>): Emit =>
+  emitTo({
+    accept: (events) => {
+      for (const event of events) sink.push(event)
+    },
+    sink
+  })
+
+/** Reads an async iterable to its end. An emit that is somebody's own is run for every read. */
+export const readInto = (
+  iterate: (signal: AbortSignal) => AsyncIterable<ReadonlyArray<AdapterEvent>>,
+  emit: Emit,
+  onError: (error: unknown) => AdapterError
+): Effect.Effect<void, AdapterError> => {
+  const intake = intakes.get(emit)
+  return intake === undefined ?
+    Stream.runForEach(
+      Stream.suspend(() => Stream.fromAsyncIterable(iterate(new AbortController().signal), onError)),
+      emit
+    ) :
+    readDirectly(iterate, intake, onError)
+}
+
+const readDirectly = (
+  iterate: (signal: AbortSignal) => AsyncIterable<ReadonlyArray<AdapterEvent>>,
+  intake: Intake,
+  onError: (error: unknown) => AdapterError
+): Effect.Effect<void, AdapterError> =>
+  Effect.async((resume, signal) => {
+    const failed = (error: unknown): void => {
+      if (!signal.aborted) resume(Effect.fail(onError(error)))
+    }
+    const opened = Either.try({ try: () => iterate(signal)[Symbol.asyncIterator](), catch: (error) => error })
+    if (Either.isLeft(opened)) return failed(opened.left)
+    const iterator = opened.right
+    const read = (result: IteratorResult<ReadonlyArray<AdapterEvent>>): void => {
+      if (signal.aborted) return
+      if (result.done === true) return resume(Effect.void)
+      intake.accept(result.value)
+      if (intake.sink === undefined || intake.sink.hasRoom) next()
+      else intake.sink.onRoom(next)
+    }
+    const next = (): void => {
+      if (!signal.aborted) iterator.next().then(read).then(undefined, failed)
+    }
+    next()
+    // A generator that waits inside cannot be told to return; the signal is what it should listen to.
+    return Effect.sync(() => {
+      if (iterator.return !== undefined) iterator.return().then(undefined, () => {})
+    })
+  })

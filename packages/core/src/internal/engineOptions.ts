@@ -1,0 +1,172 @@
+/**
+ * What is legal in the settings of an engine or a call.
+ */
+import * as Either from "effect/Either"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import { ResponseFormat, ToolChoice } from "../Request.ts"
+import type { Issue } from "../ValidationError.ts"
+import { issue } from "./issues.ts"
+import { describe, findNonJson, formatPath, isPlainObject, show } from "./json.ts"
+import { oneOf, optionIssues, toolIssues, unknownOptions, wholeNumber } from "./runOptions.ts"
+import { timeoutIssue } from "./toolOptions.ts"
+
+type Untyped = { readonly [option: string]: unknown }
+
+const settings = [
+  "model",
+  "temperature",
+  "maxTokens",
+  "toolChoice",
+  "responseFormat",
+  "params",
+  "context",
+  "mode",
+  "maxTurns",
+  "haltWhen",
+  "prepareStep",
+  "onToolError",
+  "toolTimeout",
+  "concurrency",
+  "siblings",
+  "unknownTool",
+  "maxArgumentsLength",
+  "retry",
+  "requestTimeout",
+  "idleTimeout",
+  "structuredFinalize",
+  "structuredFinalizeNudge",
+  "budget",
+  "softLanding",
+  "onEvent",
+  "emitTextDeltas",
+  "emitToolDeltas",
+  "includeRawChunks"
+]
+
+const ofEngine = [...settings, "tools"]
+const ofCall = [...settings, "tools", "sessionId", "requestId", "approvals"]
+
+/** Problems of the options of `Engine.layer`. */
+export const engineIssues = (given: unknown): ReadonlyArray<Issue> =>
+  isPlainObject(given)
+    ? [...unknownOptions(ofEngine, given), ...settingIssues(given), ...givenTools(given["tools"])]
+    : [issue([], "invalid_type", `write options such as { tools: […] }, not ${describe(given)}`)]
+
+/** Problems of the options of one call. */
+export const callIssues = (given: unknown): ReadonlyArray<Issue> =>
+  isPlainObject(given)
+    ? [
+      ...unknownOptions(ofCall, given),
+      ...settingIssues(given),
+      ...givenTools(given["tools"]),
+      ...text("sessionId", given["sessionId"]),
+      ...text("requestId", given["requestId"])
+    ]
+    : [issue([], "invalid_type", `write options such as { maxTurns: 4 }, not ${describe(given)}`)]
+
+const settingIssues = (given: Untyped): ReadonlyArray<Issue> => [
+  ...text("model", given["model"]),
+  ...temperature(given["temperature"]),
+  ...wholeNumber("maxTokens", given["maxTokens"]),
+  ...matches("toolChoice", ToolChoice, "\"auto\", \"none\", \"required\" or { tool: \"name\" }", given["toolChoice"]),
+  ...responseFormat(given["responseFormat"]),
+  ...json("params", given["params"]),
+  ...params(given["params"]),
+  ...oneOf("mode", ["auto", "manual"], given["mode"]),
+  ...wholeNumber("maxTurns", given["maxTurns"]),
+  ...callback("haltWhen", "(step) => boolean", given["haltWhen"]),
+  ...callback("prepareStep", "(info) => changes", given["prepareStep"]),
+  ...callback("onEvent", "(event) => Effect.void", given["onEvent"]),
+  ...optionIssues(given),
+  ...retry(given["retry"]),
+  ...timeoutIssue("requestTimeout", given["requestTimeout"]),
+  ...timeoutIssue("idleTimeout", given["idleTimeout"]),
+  ...flag("structuredFinalize", given["structuredFinalize"]),
+  ...text("structuredFinalizeNudge", given["structuredFinalizeNudge"], true),
+  ...budget(given["budget"]),
+  ...(typeof given["softLanding"] === "string" ? [] : flag("softLanding", given["softLanding"])),
+  ...flag("emitTextDeltas", given["emitTextDeltas"]),
+  ...flag("emitToolDeltas", given["emitToolDeltas"]),
+  ...flag("includeRawChunks", given["includeRawChunks"])
+]
+
+const givenTools = (tools: unknown): ReadonlyArray<Issue> =>
+  tools === undefined || Array.isArray(tools)
+    ? toolIssues(tools ?? [])
+    : [issue(["tools"], "invalid_type", `write a list of tools made by Tool.make, not ${describe(tools)}`)]
+
+const text = (field: string, value: unknown, mayBeEmpty = false): ReadonlyArray<Issue> =>
+  value === undefined || (typeof value === "string" && (mayBeEmpty || value !== ""))
+    ? []
+    : [issue([field], "invalid_type", `write ${mayBeEmpty ? "a" : "a non-empty"} string, not ${show(value)}`)]
+
+const flag = (field: string, value: unknown): ReadonlyArray<Issue> =>
+  value === undefined || typeof value === "boolean"
+    ? []
+    : [issue([field], "invalid_type", `write true or false, not ${show(value)}`)]
+
+const temperature = (value: unknown, path: ReadonlyArray<string> = ["temperature"]): ReadonlyArray<Issue> =>
+  value === undefined || (typeof value === "number" && value >= 0 && value <= 2)
+    ? []
+    : [issue(path, "out_of_range", `write a number from 0 to 2, not ${show(value)}`)]
+
+const params = (value: unknown): ReadonlyArray<Issue> =>
+  isPlainObject(value)
+    ? [
+      ...temperature(value["temperature"], ["params", "temperature"]),
+      ...wholeNumber("maxTokens", value["maxTokens"]).map((found) => ({ ...found, path: ["params", ...found.path] }))
+    ]
+    : []
+
+const json = (field: string, value: unknown): ReadonlyArray<Issue> => {
+  if (value === undefined) return []
+  if (!isPlainObject(value)) return [issue([field], "not_a_map", `write an object, not ${describe(value)}`)]
+  const found = findNonJson(value)
+  return found === undefined
+    ? []
+    : [issue([field], "not_json", `at ${formatPath(found.path)} ${found.problem}`)]
+}
+
+const matches = <A, I>(
+  field: string,
+  schema: Schema.Schema<A, I>,
+  example: string,
+  value: unknown
+): ReadonlyArray<Issue> =>
+  value === undefined || Either.isRight(Schema.decodeUnknownEither(schema)(value))
+    ? []
+    : [issue([field], "invalid_shape", `write ${example}, not ${show(value)}`)]
+
+const responseFormat = (value: unknown): ReadonlyArray<Issue> =>
+  Schema.isSchema(value)
+    ? []
+    : matches("responseFormat", ResponseFormat, "a Schema or { type: \"json_schema\", name, schema }", value)
+
+const callback = (field: string, example: string, value: unknown): ReadonlyArray<Issue> =>
+  value === undefined || (typeof value === "function" && value.length <= 1)
+    ? []
+    : [issue([field], "invalid_type", `write a function ${example} of one parameter, not ${show(value)}`)]
+
+const retry = (value: unknown): ReadonlyArray<Issue> =>
+  value === undefined || value === false || Schedule.isSchedule(value)
+    ? []
+    : [
+      issue(
+        ["retry"],
+        "invalid_type",
+        `write a Schedule, AdapterError.retrySchedule({ … }) or false, not ${show(value)}`
+      )
+    ]
+
+const budget = (value: unknown): ReadonlyArray<Issue> => {
+  if (value === undefined) return []
+  if (!isPlainObject(value)) return [issue(["budget"], "not_a_map", `write { maxToolCalls: 20 }, not ${show(value)}`)]
+  return [
+    ...unknownOptions(["maxToolCalls", "maxTokens", "maxDuration", "maxRepeatedCalls"], value),
+    ...wholeNumber("maxToolCalls", value["maxToolCalls"]),
+    ...wholeNumber("maxTokens", value["maxTokens"]),
+    ...timeoutIssue("maxDuration", value["maxDuration"]),
+    ...wholeNumber("maxRepeatedCalls", value["maxRepeatedCalls"])
+  ].map((found) => ({ ...found, path: ["budget", ...found.path] }))
+}

@@ -1,0 +1,227 @@
+/**
+ * One call of a model: repeated while nothing has come, limited in time, folded into a response.
+ */
+import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import { isAdapterEvent } from "../Adapter.ts"
+import { AdapterError } from "../AdapterError.ts"
+import type { AdapterEvent, Event } from "../Event.ts"
+import type { Request } from "../Request.ts"
+import type { Response } from "../Response.ts"
+import * as Usage from "../Usage.ts"
+import type { CallSettings } from "./callSettings.ts"
+import { type Emit, emitTo } from "./emit.ts"
+import { guarded } from "./guarded.ts"
+import { roomIn, type Sink } from "./handover.ts"
+import * as Metrics from "./modelMetrics.ts"
+import { ResponseFold } from "./responseFold.ts"
+import type { Timekeeper } from "./timekeeper.ts"
+import { traced } from "./trace.ts"
+
+/** What a call shares with the rest of its chat. */
+export interface Surroundings {
+  readonly call: CallSettings
+  readonly requestId: string
+  readonly clock: Clock.Clock
+  readonly timekeeper: Timekeeper
+  readonly sink: Sink<Event> | undefined
+}
+
+/** A function of the caller's failed inside the adapter's own code; thrown through it as a defect. */
+export class EventCallbackFailure {
+  readonly cause: Cause.Cause<unknown>
+  constructor(cause: Cause.Cause<unknown>) {
+    this.cause = cause
+  }
+}
+
+export interface Answer {
+  readonly response: Response
+  /** What went wrong after the first event. */
+  readonly error: AdapterError | undefined
+}
+
+/** Asks the model. Fails only when nothing came; what was cut off is kept, with the error. */
+export const askModel = (
+  surroundings: Surroundings,
+  request: Request,
+  limit: number
+): Effect.Effect<Answer, AdapterError | EventCallbackFailure> => {
+  const { adapter } = surroundings.call.engine
+  return traced(
+    Effect.suspend(() => new ModelCall(surroundings, request, limit).ask),
+    "allm.generate",
+    () => ({
+      "gen_ai.operation.name": "chat",
+      "gen_ai.provider.name": adapter.name,
+      "gen_ai.request.model": request.model,
+      "gen_ai.request.temperature": request.temperature,
+      "gen_ai.request.max_tokens": request.maxTokens,
+      "gen_ai.conversation.id": surroundings.call.run.shared.sessionId,
+      "allm.request.id": surroundings.requestId
+    }),
+    ({ error, response }) => ({
+      "gen_ai.response.id": response.id,
+      "gen_ai.response.model": response.model,
+      "gen_ai.response.finish_reasons": response.finishReason === undefined ? undefined : [response.finishReason],
+      "gen_ai.usage.input_tokens": response.usage.inputTokens,
+      "gen_ai.usage.output_tokens": response.usage.outputTokens,
+      "error.type": error?.reason
+    })
+  )
+}
+
+class ModelCall {
+  private readonly surroundings: Surroundings
+  private readonly request: Request
+  private readonly limit: number
+  private readonly fold = new ResponseFold()
+  private readonly startedAt: bigint
+  private lastEventAt: bigint
+  private strays = 0
+
+  constructor(surroundings: Surroundings, request: Request, limit: number) {
+    this.surroundings = surroundings
+    this.request = request
+    this.limit = limit
+    this.startedAt = surroundings.clock.unsafeCurrentTimeNanos()
+    this.lastEventAt = this.startedAt
+  }
+
+  get ask(): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
+    return Effect.matchCauseEffect(this.attempt(), {
+      onFailure: (cause) => this.failed(cause, undefined),
+      onSuccess: () => this.ended(undefined)
+    })
+  }
+
+  private attempt(): Effect.Effect<void, AdapterError> {
+    const { call, clock, timekeeper } = this.surroundings
+    this.lastEventAt = clock.unsafeCurrentTimeNanos()
+    const total = Math.min(call.requestTimeout, this.limit)
+    return guarded(
+      Effect.suspend(() => call.engine.adapter.generate(this.request, this.emit)),
+      { clock, timekeeper, total, idle: call.idleTimeout, lastSign: () => this.lastEventAt },
+      (which) =>
+        Effect.fail(this.error("timeout", {
+          detail: which === "total"
+            ? `the model call took longer than ${total} ms`
+            : `nothing came from the model for ${call.idleTimeout} ms`
+        }))
+    )
+  }
+
+  private readonly accept = (events: ReadonlyArray<AdapterEvent>): void => {
+    const { call, clock, sink } = this.surroundings
+    if (call.idleTimeout !== Infinity) this.lastEventAt = clock.unsafeCurrentTimeNanos()
+    for (let i = 0; i < events.length; i++) {
+      const event = events[i]!
+      // An adapter cannot speak for the tools or the loop.
+      if (!isAdapterEvent(event)) {
+        this.strays++
+        continue
+      }
+      this.fold.add(event)
+      if (sink !== undefined && call.isForwarded(event)) sink.push(event)
+    }
+  }
+
+  private get emit(): Emit {
+    const { call, sink } = this.surroundings
+    const { onEvent } = call
+    if (onEvent === undefined) return emitTo({ accept: this.accept, sink })
+    const tell = (event: AdapterEvent): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const told = onEvent(event)
+        return Effect.isEffect(told) ? told as Effect.Effect<void, unknown> : Effect.void
+      }).pipe(Effect.catchAllCause((cause) =>
+        Cause.isInterruptedOnly(cause) ? Effect.interrupt : Effect.die(new EventCallbackFailure(cause))
+      ))
+    return (events) =>
+      Effect.forEach(events, tell, { discard: true }).pipe(
+        Effect.zipRight(Effect.suspend(() => {
+          this.accept(events)
+          return sink === undefined ? Effect.void : roomIn(sink)
+        }))
+      )
+  }
+
+  private failed(
+    cause: Cause.Cause<AdapterError>,
+    driver: Schedule.ScheduleDriver<unknown, AdapterError> | undefined
+  ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
+    if (Cause.isInterruptedOnly(cause)) {
+      return this.settle(this.error("unknown", { detail: "the adapter interrupted itself" }))
+    }
+    for (const defect of Cause.defects(cause)) {
+      if (defect instanceof EventCallbackFailure) return Effect.fail(defect)
+    }
+    const failure = Option.getOrUndefined(Cause.failureOption(cause))
+    const error = failure instanceof AdapterError
+      ? failure
+      : this.error("unknown", { detail: "the adapter crashed", cause: failure ?? Cause.squash(cause) })
+    const { retry } = this.surroundings.call
+    if (this.fold.hasStarted || retry === undefined || !error.isRetryable) return this.settle(error)
+    return driver === undefined
+      ? Effect.flatMap(Schedule.driver(retry), (started) => this.again(error, started))
+      : this.again(error, driver)
+  }
+
+  private again(
+    error: AdapterError,
+    driver: Schedule.ScheduleDriver<unknown, AdapterError>
+  ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
+    return Effect.matchEffect(driver.next(error), {
+      onFailure: () => this.settle(error),
+      onSuccess: () =>
+        Effect.zipRight(
+          Effect.logDebug("model call repeated", error.message),
+          Effect.matchCauseEffect(this.attempt(), {
+            onFailure: (cause) => this.failed(cause, driver),
+            onSuccess: () => this.ended(driver)
+          })
+        )
+    })
+  }
+
+  private ended(
+    driver: Schedule.ScheduleDriver<unknown, AdapterError> | undefined
+  ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
+    const { problem } = this.fold
+    if (problem === undefined || this.fold.error !== undefined) return this.settle(undefined)
+    return this.failed(Cause.fail(this.error("malformed_response", { detail: problem })), driver)
+  }
+
+  private settle(error: AdapterError | undefined): Effect.Effect<Answer, AdapterError> {
+    const { call, clock, requestId } = this.surroundings
+    const { adapter } = call.engine
+    if (error !== undefined && this.fold.hasStarted) this.accept([{ _tag: "ErrorOccurred", error }])
+    const known = error ?? (this.fold.error instanceof AdapterError ? this.fold.error : undefined)
+    const response = this.fold.response(requestId)
+    Metrics.record(adapter.name, clock.unsafeCurrentTimeNanos() - this.startedAt, response.usage, known)
+    const settled = error !== undefined && !this.fold.hasStarted
+      ? Exit.fail(error)
+      : Exit.succeed({ response, error: known })
+    return this.strays === 0
+      ? settled
+      : Effect.zipRight(
+        Effect.logWarning(`the adapter ${adapter.name} emitted ${this.strays} events that are not a model's; left out`),
+        settled
+      )
+  }
+
+  private error(
+    reason: AdapterError["reason"],
+    fields: { readonly detail: string; readonly cause?: unknown }
+  ): AdapterError {
+    return new AdapterError({ reason, provider: this.surroundings.call.engine.adapter.name, ...fields })
+  }
+}
+
+/** The sum of what is known of the tokens. */
+export const tokensOf = (usage: Usage.Usage): number =>
+  Usage.totalTokens(usage) ?? usage.inputTokens ?? usage.outputTokens ?? 0
