@@ -65,18 +65,38 @@ export const resolve = (
 ): Either.Either<CallSettings, ValidationError> => {
   const problems = callIssues(options)
   if (problems.length > 0) return Issues.toEither("invalid_options", problems, nothing)
-  const { approvals, requestId: _, sessionId, tools: given = [], ...own } = options
+  const isOrdinary = start.request === undefined && Object.keys(options).length === 0
+  const decided = isOrdinary ? ordinary(engine) : decide(engine, start.request, options)
+  const call: CallSettings = {
+    ...decided,
+    run: { ...decided.run, shared: { ...decided.run.shared, sessionId: options.sessionId, requestId } }
+  }
+  return Either.flatMap(
+    Issues.toEither("invalid_options", combinationIssues(call), call),
+    () => Issues.toEither("unsupported_capability", capabilityIssues(call, start), call)
+  )
+}
+
+// Most calls bring nothing of their own, and an engine never changes.
+const ordinaries = new WeakMap<Engine.Service, CallSettings>()
+
+const ordinary = (engine: Engine.Service): CallSettings => {
+  let decided = ordinaries.get(engine)
+  if (decided === undefined) ordinaries.set(engine, decided = decide(engine, undefined, {}))
+  return decided
+}
+
+const decide = (engine: Engine.Service, request: Request | undefined, options: Options): CallSettings => {
+  const { approvals, requestId: _requestId, sessionId: _sessionId, tools: given = [], ...own } = options
   const settings = Engine.merge<Settings>(engine.settings, own as Settings)
   const tools = Engine.mergeTools(engine.tools, given)
-  const declared = start.request !== undefined && start.request.tools.length > 0
-    ? start.request.tools
-    : tools.map(declarationOf)
-  const call: CallSettings = {
+  const declared = request !== undefined && request.tools.length > 0 ? request.tools : tools.map(declarationOf)
+  return {
     engine,
     tools: withDeclared(tools, declared),
     declarations: declared,
-    base: baseOf(settings, start.request),
-    responseFormat: formatOf(start.request?.responseFormat ?? settings.responseFormat),
+    base: baseOf(settings, request),
+    responseFormat: formatOf(request?.responseFormat ?? settings.responseFormat),
     mode: settings.mode ?? "auto",
     maxTurns: settings.maxTurns ?? 8,
     haltWhen: settings.haltWhen,
@@ -85,7 +105,7 @@ export const resolve = (
     isForwarded: forwarding(settings),
     run: {
       ...resolveRun({ ...settings, approvals } as Parameters<typeof resolveRun>[0]),
-      shared: { context: settings.context ?? {}, sessionId, requestId, engine },
+      shared: { context: settings.context ?? {}, sessionId: undefined, requestId: undefined, engine },
       environmentOf: toolEnvironment(engine),
       fallback: environmentOf(engine)
     },
@@ -103,10 +123,6 @@ export const resolve = (
     },
     softLanding: settings.softLanding === true ? defaultLanding : settings.softLanding || undefined
   }
-  return Either.flatMap(
-    Issues.toEither("invalid_options", combinationIssues(call), call),
-    () => Issues.toEither("unsupported_capability", capabilityIssues(call, start), call)
-  )
 }
 
 const nothing = undefined as unknown as CallSettings

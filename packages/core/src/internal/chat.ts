@@ -61,7 +61,7 @@ export const withChat = <A>(
           fiberRefs: fiber.getFiberRefs(),
           runtimeFlags: Runtime.defaultRuntimeFlags
         })
-        const timekeeper = new Timekeeper(clock, (effect) => Runtime.runFork(runtime, effect))
+        const timekeeper = new Timekeeper(clock, fiber.currentScheduler, (effect) => Runtime.runFork(runtime, effect))
         const chat = new Chat({ call: call.right, requestId, clock, timekeeper, sink }, start.right.thread)
         return Effect.ensuring(use(chat), Effect.sync(() => timekeeper.stop()))
       }
@@ -71,21 +71,23 @@ export const withChat = <A>(
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 /** 22 letters, as many as 16 random bytes have in base64. */
-const makeId: Effect.Effect<string> = Effect.map(
-  Effect.all([Random.next, Random.next, Random.next, Random.next]),
-  (numbers) => {
-    let id = ""
-    for (const number of numbers) {
-      let rest = number
-      for (let i = 0; i < 6 && id.length < 22; i++) {
-        rest *= 64
-        id += letters[Math.floor(rest)]
-        rest -= Math.floor(rest)
-      }
-    }
-    return id
-  }
+const makeId: Effect.Effect<string> = Effect.flatMap(
+  Random.next,
+  (first) =>
+    Effect.zipWith(Random.next, Random.next, (second, third) => spell(first, 7) + spell(second, 7) + spell(third, 8))
 )
+
+const spell = (random: number, length: number): string => {
+  let text = ""
+  let rest = random
+  for (let i = 0; i < length; i++) {
+    rest *= 64
+    const digit = Math.floor(rest)
+    text += letters[digit]
+    rest -= digit
+  }
+  return text
+}
 
 interface Turn {
   readonly step: StepResult

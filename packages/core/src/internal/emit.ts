@@ -73,7 +73,11 @@ const readDirectly = (
       else intake.sink.onRoom(next)
     }
     const next = (): void => {
-      if (!signal.aborted) iterator.next().then(read).then(undefined, failed)
+      try {
+        if (!signal.aborted) iterator.next().then(read, failed)
+      } catch (error) {
+        failed(error)
+      }
     }
     next()
     // A generator that waits inside cannot be told to return; the signal is what it should listen to.

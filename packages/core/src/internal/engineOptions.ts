@@ -56,7 +56,7 @@ export const engineIssues = (given: unknown): ReadonlyArray<Issue> =>
 /** Problems of the options of one call. */
 export const callIssues = (given: unknown): ReadonlyArray<Issue> =>
   isPlainObject(given)
-    ? [
+    ? Object.keys(given).length === 0 ? [] : [
       ...unknownOptions(ofCall, given),
       ...settingIssues(given),
       ...givenTools(given["tools"]),

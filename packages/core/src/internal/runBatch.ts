@@ -105,7 +105,7 @@ export const runFold = (
       clock,
       telemetry: new Telemetry(parent, clock, shared, fibers.fork),
       fibers,
-      timekeeper: settings.timekeeper ?? new Timekeeper(clock, fibers.fork),
+      timekeeper: settings.timekeeper ?? new Timekeeper(clock, parent.currentScheduler, fibers.fork),
       ownsTimekeeper: settings.timekeeper === undefined,
       allowance: settings.allowance,
       limit: settings.limit,

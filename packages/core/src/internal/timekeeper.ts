@@ -9,6 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
+import type * as Scheduler from "effect/Scheduler"
 
 export interface Timed {
   /** In milliseconds of the clock; set when the entry is added. */
@@ -21,10 +22,13 @@ export interface Timed {
   readonly abandon: () => void
 }
 
+const patience = 8
+
 const toMillis = (nanos: bigint): number => Number(nanos) / 1_000_000
 
 export class Timekeeper {
   private readonly clock: Clock.Clock
+  private readonly scheduler: Scheduler.Scheduler
   private readonly fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
   // Entries with the same limit fall due in the order they came, so a queue per limit is sorted by itself.
   private readonly queues = new Map<number, Queue>()
@@ -32,9 +36,16 @@ export class Timekeeper {
   private wakesAt = Infinity
   // Between a deadline and its consequences, which a new entry must not cut short; it is looked at right after them.
   private waking = false
+  // Turns of the scheduler until the sleeper is set, 0 when it need not be.
+  private patience = 0
 
-  constructor(clock: Clock.Clock, fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>) {
+  constructor(
+    clock: Clock.Clock,
+    scheduler: Scheduler.Scheduler,
+    fork: (effect: Effect.Effect<void>) => Fiber.RuntimeFiber<void>
+  ) {
     this.clock = clock
+    this.scheduler = scheduler
     this.fork = fork
   }
 
@@ -45,13 +56,25 @@ export class Timekeeper {
     let queue = this.queues.get(limit)
     if (queue === undefined) this.queues.set(limit, queue = new Queue())
     queue.push(entry)
-    if (!this.waking && entry.deadline < this.wakesAt) this.sleepAgain()
+    if (!this.waking && this.patience === 0 && entry.deadline < this.wakesAt) {
+      this.patience = patience
+      this.scheduler.scheduleTask(this.setSleeper, 0)
+    }
+  }
+
+  // Much that waits is over within a few turns of the scheduler, and a sleeper costs more than all of them.
+  private readonly setSleeper = (): void => {
+    if (this.patience === 0) return
+    this.patience--
+    if (this.patience > 0) this.scheduler.scheduleTask(this.setSleeper, 0)
+    else if (this.earliest() < this.wakesAt) this.sleepAgain()
   }
 
   stop(): void {
     this.sleeper?.unsafeInterruptAsFork(FiberId.none)
     this.sleeper = undefined
     this.waking = false
+    this.patience = 0
     this.wakesAt = Infinity
     this.queues.clear()
   }
