@@ -9,7 +9,7 @@ import * as Either from "effect/Either"
 import type * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Issues from "./internal/issues.ts"
-import { describe, isPlainObject, JsonObject } from "./internal/json.ts"
+import { describe, formatPath, isPlainObject, JsonObject } from "./internal/json.ts"
 import * as JsonSchema from "./internal/jsonSchema.ts"
 import * as Compiled from "./internal/tool.ts"
 import { declarationIssues, optionIssues, positiveDuration } from "./internal/toolOptions.ts"
@@ -213,11 +213,20 @@ export interface Options<
   readonly failure?: F | undefined
 }
 
+// With a failure schema, what the handler reports has to fit it: the type of the options then asks for what no handler is.
+type OnlyDeclared<F extends Schema.Schema.Any, Ret> = [F] extends [never] ? unknown
+  : [ReturnFailure<Ret>] extends [Schema.Schema.Type<F>] ? unknown
+  : { readonly handler: { readonly "reports a failure that is not declared": ReturnFailure<Ret> } }
+
 /**
  * Makes a tool from Effect schemas. A wrong construction throws a `ValidationError` at once.
  *
  * The handler may be a plain function, an async function, or return an Effect. A value is a success; a throw or a
- * rejection is a crash, which is kept from the model; `Effect.fail` and `ToolResult.error` are reported failures.
+ * rejection is a crash, which is kept from the model; `Effect.fail` and `ToolResult.error` are reported failures. With a
+ * `failure` schema a handler may report only what fits it.
+ *
+ * Fields made in place by `Schema.optionalWith(schema, options)` come too late for TypeScript to type the handler by them:
+ * write `parameters: Schema.Struct({ … })` around those, or `schema.pipe(Schema.optionalWith(options))`.
  *
  * @example
  * ```ts
@@ -245,26 +254,28 @@ export interface Options<
  */
 export const make = <
   const Name extends string,
-  Ret extends HandlerReturn<TypeOr<S, unknown>>,
+  Ret extends HandlerReturn<TypeOr<S, unknown>> = never,
   P extends ParametersInput = {},
   S extends Schema.Schema.Any = never,
   F extends Schema.Schema.Any = never,
   AR = never
 >(
   name: Name,
-  options: Options<P, S, F, Ret, AR>
+  options: Options<P, S, F, Ret, AR> & OnlyDeclared<F, Ret>
 ): Tool<
   Name,
   ParametersOf<P>,
   TypeOr<S, ReturnSuccess<Ret>>,
   ReturnFailure<Ret>,
-  ReturnRequirements<Ret> | ParametersContext<P> | Schema.Schema.Context<S | F> | AR
+  ReturnRequirements<Ret> | ParametersContext<P> | Schema.Schema.Context<S | F> | NoInfer<AR>
 > => {
-  const parameters = toSchema(options.parameters)
-  const inputSchema = Either.try({
-    try: () => JsonSchema.fromSchema(parameters),
-    catch: (error) => error instanceof Error ? error.message.replaceAll("\n", ", ") : String(error)
-  })
+  const given = toSchema(options?.parameters)
+  const inputSchema = Either.flatMap(given, (schema) =>
+    Either.try({
+      try: () => JsonSchema.fromSchema(schema),
+      catch: (error) => error instanceof Error ? error.message.replaceAll("\n", ", ") : String(error)
+    }))
+  const parameters = Either.getOrElse(given, () => Schema.Struct({}))
   return build(name, options, {
     known: ["parameters", "success", "failure"],
     inputSchema: Either.flatMap(inputSchema, rootedInObject),
@@ -311,7 +322,7 @@ export const fromJsonSchema = <const Name extends string, Ret = never, AR = neve
   { readonly [key: string]: unknown },
   ReturnSuccess<Ret>,
   ReturnFailure<Ret>,
-  ReturnRequirements<Ret> | AR
+  ReturnRequirements<Ret> | NoInfer<AR>
 > => {
   const schema: unknown = options?.schema
   const validate = isPlainObject(schema)
@@ -420,8 +431,18 @@ export const validate = (input: unknown): Either.Either<Declaration, ValidationE
  */
 export const isTool: (value: unknown) => value is Any = Compiled.isRegistered
 
-const toSchema = (parameters: ParametersInput | undefined): Schema.Schema.Any =>
-  Schema.isSchema(parameters) ? parameters : Schema.Struct(parameters as Schema.Struct.Fields ?? {})
+const toSchema = (parameters: unknown = {}): Either.Either<Schema.Schema.Any, string> => {
+  if (Schema.isSchema(parameters)) return Either.right(parameters)
+  if (!isPlainObject(parameters)) {
+    return Either.left(`write fields such as { city: Schema.String }, or a Schema, not ${describe(parameters)}`)
+  }
+  const wrong = Object.entries(parameters).find(([, field]) => !isField(field))
+  return wrong === undefined
+    ? Either.right(Schema.Struct(parameters as Schema.Struct.Fields))
+    : Either.left(`at ${formatPath([wrong[0]])} write a Schema such as Schema.String, not ${describe(wrong[1])}`)
+}
+
+const isField = (value: unknown): boolean => Schema.isSchema(value) || Schema.isPropertySignature(value)
 
 const rootedInObject = (schema: JsonSchema.JsonSchema): Either.Either<JsonSchema.JsonSchema, string> =>
   schema["type"] === "object"

@@ -7,7 +7,7 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import { formatPath, Opaque, toJsonOrStandIn } from "./internal/json.ts"
+import { formatPath, Opaque, printOrStandIn } from "./internal/json.ts"
 
 const constant = <const L extends string>(literal: L) =>
   Schema.Literal(literal).pipe(
@@ -24,8 +24,7 @@ const ids = {
 const Thrown: Schema.Schema<unknown> = Schema.transform(Schema.Defect, Schema.Unknown, {
   strict: true,
   decode: (defect) => defect,
-  encode: (thrown) =>
-    typeof thrown === "object" && !(thrown instanceof Error) ? JSON.stringify(toJsonOrStandIn(thrown)) : thrown
+  encode: (thrown) => typeof thrown === "object" && !(thrown instanceof Error) ? printOrStandIn(thrown) : thrown
 })
 
 const KeptCause = Schema.optionalWith(Schema.Cause({ error: Opaque, defect: Thrown }), { exact: true })

@@ -8,7 +8,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Handler, idsOf, invoke } from "./internal/lift.ts"
+import { type Handler, idsOf, invoke, withServices } from "./internal/lift.ts"
 import type { Any, Requirements, ReturnRequirements } from "./Tool.ts"
 import type * as ToolContext from "./ToolContext.ts"
 import { NotFound, type ToolError } from "./ToolError.ts"
@@ -96,8 +96,8 @@ type HandlersRequirements<H> = Exclude<
 >
 
 /**
- * Provides handlers by tool name, for tools declared without one. A tool's own handler wins. What the handlers need is
- * taken when the layer is built.
+ * Provides handlers by tool name, for tools declared without one. A tool's own handler wins, and finds its services at the
+ * call. What the handlers of the layer need is taken when the layer is built, whatever the caller of a run provides.
  *
  * @example
  * ```ts
@@ -124,16 +124,9 @@ export const layerHandlers = <H extends { readonly [name: string]: Handler }>(
   Layer.effect(
     ToolExecutor,
     Effect.map(Effect.context<HandlersRequirements<H>>(), (environment) => {
-      const { execute } = withHandler((tool) =>
-        tool.handler ?? (Object.hasOwn(byName, tool.name) ? byName[tool.name] : undefined)
+      const supplied = new Map(
+        Object.entries(byName).map(([name, handler]) => [name, withServices(handler, environment)])
       )
-      return ToolExecutor.of({
-        execute: (tool, args, context) =>
-          Effect.mapInputContext(
-            execute(tool, args, context),
-            // What a tool's own handler finds at the call goes before what was there when the layer was built.
-            (current: Context.Context<Requirements<typeof tool>>) => Context.merge(environment, current)
-          )
-      })
+      return withHandler((tool) => tool.handler ?? supplied.get(tool.name))
     })
   )

@@ -7,7 +7,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
-import { toJson } from "./internal/json.ts"
+import { printJson, toJson } from "./internal/json.ts"
 import { EncodingFailed } from "./ToolError.ts"
 
 /**
@@ -45,8 +45,9 @@ export const json: Service = {
   encode: (value) => {
     if (typeof value === "string") return Effect.succeed(value)
     const projected = toJson(value)
-    if (Either.isRight(projected)) return Effect.succeed(JSON.stringify(projected.right) ?? "null")
-    const { path, problem } = projected.left
+    const printed = Either.isRight(projected) ? printJson(projected.right) : projected
+    if (Either.isRight(printed)) return Effect.succeed(printed.right)
+    const { path, problem } = printed.left
     return Effect.fail(
       new EncodingFailed({ path: path.map((key) => typeof key === "number" ? key : String(key)), detail: problem })
     )

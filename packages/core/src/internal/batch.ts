@@ -28,7 +28,6 @@ export type Siblings = "drain" | "interrupt" | { readonly drainFor: Duration.Dur
 
 export interface Plan extends Rules {
   readonly calls: ReadonlyArray<ToolCall>
-  readonly toolTimeout: Duration.Duration
   readonly concurrency: number
   readonly siblings: Siblings
   readonly shared: Shared

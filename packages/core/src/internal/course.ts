@@ -4,6 +4,7 @@
  * Every method ends by handing the call on or by finishing it, exactly once.
  */
 import * as Cause from "effect/Cause"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
@@ -19,8 +20,8 @@ import * as ToolResult from "../ToolResult.ts"
 import { json as jsonEncoder, type Service as Encoder } from "../ToolResultEncoder.ts"
 import type { Call } from "./call.ts"
 import { describe, findNonJson, formatPath, isLongerThan } from "./json.ts"
-import { fromCause, type Ids, isThenable, outcomeProblem, settle } from "./lift.ts"
-import { forModel } from "./projection.ts"
+import { fromCause, type Ids, isThenable, outcomeProblem, settle, unchecked } from "./lift.ts"
+import { type Declared, forModel, undeclared } from "./projection.ts"
 import type { Telemetry } from "./telemetry.ts"
 import { compiledOf } from "./tool.ts"
 
@@ -33,6 +34,7 @@ export interface Rules {
   readonly encoder: Encoder
   readonly onToolError: "continue" | "halt" | ((call: ToolCall, error: ToolError.ToolError) => unknown)
   readonly approvals: ReadonlyMap<string, Approval>
+  readonly toolTimeout: Duration.Duration
   readonly maxArgumentsLength: number
   readonly telemetry: Telemetry
 }
@@ -230,17 +232,17 @@ export class Course {
         : this.failed(call, new ToolError.InvalidReturn({ ...call.ids, detail: problem }))
     }
     if (call.stopped && Cause.isInterrupted(exit.cause)) return this.interrupted(call)
-    const failure = Cause.failureOption(exit.cause)
+    const failure = Option.map(Cause.failureOption(exit.cause), Cause.originalError)
     if (Option.isNone(failure)) return this.failed(call, fromCause(call.ids, exit.cause))
     this.failed(
       call,
       ToolError.isToolError(failure.value)
         ? failure.value
-        : new ToolError.InvalidReturn({
-          ...call.ids,
-          detail: "an executor fails with a ToolError; this one failed with something else",
-          cause: exit.cause
-        })
+        : invalidReturn(
+          call.ids,
+          "an executor fails with a ToolError; this one failed with something else",
+          exit.cause
+        )
     )
   }
 
@@ -345,7 +347,28 @@ export class Course {
 
   /** The text of a failure always exists: what the encoder cannot say is said in plain JSON. */
   private encodeError(call: Call, error: ToolError.ToolError, onText: (content: string) => void): void {
-    const projected = forModel(call.tool, error, this.rules.encoder.exposeDefects === true)
+    if (error._tag === "HandlerFailed" && call.tool?.failure !== undefined) {
+      return this.bySchema(call, call.tool, error.failure, (declared) => this.tell(call, error, declared, onText))
+    }
+    this.tell(call, error, undeclared, onText)
+  }
+
+  /** Asks the schema of the declared failures, which may take as long as a call. */
+  private bySchema(call: Call, tool: Any, failure: unknown, next: (declared: Declared) => void): void {
+    const asked = Either.try(() => compiledOf(tool).encodeFailure!(failure))
+    if (Either.isLeft(asked)) return next(undefined)
+    if (Either.isEither(asked.right)) return next(asked.right)
+    const limited = Effect.timeout(Effect.disconnect(asked.right), tool.timeout ?? this.rules.toolTimeout)
+    this.host.stage(call, limited, (exit) => next(Exit.isSuccess(exit) ? exit.value : undefined))
+  }
+
+  private tell(
+    call: Call,
+    error: ToolError.ToolError,
+    declared: Declared,
+    onText: (content: string) => void
+  ): void {
+    const projected = forModel(error, declared, this.rules.encoder.exposeDefects === true)
     const plainly = (): void =>
       onText(JSON.stringify({ error: typeof projected.error === "string" ? projected.error : error.reason }))
     // An encoder that took too long is not asked again.
@@ -369,10 +392,7 @@ export class Course {
   private decided(call: Call, error: ToolError.ToolError, exit: Exit.Exit<unknown, unknown>): void {
     if (Exit.isFailure(exit)) {
       if (call.stopped && Cause.isInterruptedOnly(exit.cause)) return this.interrupted(call)
-      return this.halting(
-        call,
-        new ToolError.InvalidReturn({ ...call.ids, detail: "the onToolError function failed", cause: exit.cause })
-      )
+      return this.halting(call, invalidReturn(call.ids, "the onToolError function failed", exit.cause))
     }
     const decision = exit.value
     if (!OnToolError.isDecision(decision)) {
@@ -436,7 +456,7 @@ export class Course {
   crashed(call: Call, thrown: unknown): void {
     const cause = Cause.die(thrown)
     if (call.stage !== "policy") return this.failed(call, fromCause(call.ids, cause))
-    this.halting(call, new ToolError.InvalidReturn({ ...call.ids, detail: "the onToolError function failed", cause }))
+    this.halting(call, invalidReturn(call.ids, "the onToolError function failed", cause))
   }
 
   /** Never started: a sibling halted, or there is no budget left. */
@@ -457,6 +477,9 @@ const disown = (value: unknown): void => {
 const invalidArguments = (ids: Ids, message: string): ToolError.InvalidArguments =>
   new ToolError.InvalidArguments({ ...ids, issues: [{ path: [], message }] })
 
+const invalidReturn = (ids: Ids, detail: string, cause: Cause.Cause<unknown>): ToolError.InvalidReturn =>
+  new ToolError.InvalidReturn({ ...ids, detail, cause }, unchecked)
+
 const encodingFailed = (ids: Ids, exit: Exit.Exit<unknown, unknown>): ToolError.EncodingFailed => {
   if (Exit.isSuccess(exit)) {
     return new ToolError.EncodingFailed({
@@ -467,8 +490,8 @@ const encodingFailed = (ids: Ids, exit: Exit.Exit<unknown, unknown>): ToolError.
   }
   const failure = Option.getOrUndefined(Cause.failureOption(exit.cause))
   return failure instanceof ToolError.EncodingFailed
-    ? new ToolError.EncodingFailed({ ...failure, ...ids })
-    : new ToolError.EncodingFailed({ ...ids, path: [], detail: "the encoder failed", cause: exit.cause })
+    ? new ToolError.EncodingFailed({ ...failure, ...ids }, unchecked)
+    : new ToolError.EncodingFailed({ ...ids, path: [], detail: "the encoder failed", cause: exit.cause }, unchecked)
 }
 
 // Running a handler again can help when it said no or crashed; wrong arguments stay wrong.

@@ -26,12 +26,18 @@ export const formatPath = (path: Path): string =>
 export const describe = (value: unknown): string => {
   if (value === null) return "null"
   if (value === undefined) return "undefined"
-  if (Array.isArray(value)) return "an array"
-  if (typeof value === "object") {
+  return typeof value === "object" ? describeObject(value) : `${article(typeof value)} ${typeof value}`
+}
+
+const describeObject = (value: object): string => {
+  try {
+    if (Array.isArray(value)) return "an array"
     const name = Object.getPrototypeOf(value)?.constructor?.name
     return typeof name === "string" && name !== "" && name !== "Object" ? `${article(name)} ${name}` : "an object"
+  } catch {
+    // A revoked proxy does not even tell what it is.
+    return "an object"
   }
-  return `${article(typeof value)} ${typeof value}`
 }
 
 const article = (noun: string): string => /^[aeiou]/i.test(noun) ? "an" : "a"
@@ -185,6 +191,19 @@ export const toJson = (value: unknown, standIn?: (problem: string) => string): E
   return projection.failure === undefined ? Either.right(json) : Either.left(projection.failure)
 }
 
+/** Prints what `toJson` gave. A getter or a proxy may say something else at this second look. */
+export const printJson = (json: unknown): Either.Either<string, NotJson> => {
+  try {
+    return Either.right(JSON.stringify(json) ?? "null")
+  } catch {
+    return Either.left(new NotJson([], "it changed while it was read"))
+  }
+}
+
+/** The text of any value; parts that have no JSON form become a sentence about them. */
+export const printOrStandIn = (value: unknown): string =>
+  Either.merge(Either.mapLeft(printJson(toJsonOrStandIn(value)), ({ problem }) => `"[${problem}]"`))
+
 /** Whether a value is JSON without a doubt. A cycle or a deep value does not pass, nor one that cannot be looked at. */
 const isJsonAtAGlance = (value: unknown): boolean => {
   try {
@@ -210,13 +229,14 @@ const isShallowJson = (value: unknown, depth: number): boolean => {
   }
 }
 
-const areShallowJson = (values: ReadonlyArray<unknown>, depth: number): boolean => {
+const areShallowJson = (values: ReadonlyArray<unknown> & { toJSON?: unknown }, depth: number): boolean => {
+  if (values.toJSON !== undefined) return false
   for (let i = 0; i < values.length; i++) if (!isShallowJson(values[i], depth)) return false
   return true
 }
 
 const hasShallowJson = (value: object, depth: number): boolean => {
-  if (!isPlainObject(value)) return false
+  if (!isPlainObject(value) || value["toJSON"] !== undefined) return false
   for (const key in value) if (!isShallowJson(value[key], depth)) return false
   return true
 }
@@ -269,12 +289,12 @@ class Projection {
   }
 
   private form(value: object, key: string): unknown {
-    if (Array.isArray(value)) return this.array(value)
-    if (isPlainObject(value) && typeof value["toJSON"] !== "function") return this.members(value)
     if (ArrayBuffer.isView(value) && !(value instanceof DataView)) {
       return this.array(Array.from(value as unknown as Iterable<unknown>))
     }
     if ("toJSON" in value && typeof value.toJSON === "function") return this.any(value.toJSON(key), key)
+    if (Array.isArray(value)) return this.array(value)
+    if (isPlainObject(value)) return this.members(value)
     if (value instanceof Map) return this.map(value)
     if (value instanceof Set) return this.array([...value])
     if (value instanceof Error) return this.members({ name: value.name, message: value.message })

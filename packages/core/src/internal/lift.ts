@@ -2,16 +2,19 @@
  * Lifting a handler into an Effect, and reading its end: whatever it does, exactly one outcome or one `ToolError`.
  */
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
 import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import { type Service, ToolContext } from "../ToolContext.ts"
 import * as ToolError from "../ToolError.ts"
 import * as ToolResult from "../ToolResult.ts"
-import { describe, isPlainObject } from "./json.ts"
+import { describe, findNonJson, formatPath, isPlainObject, show } from "./json.ts"
 import { compiledOf } from "./tool.ts"
 import { ContextImpl } from "./toolContext.ts"
 
@@ -27,12 +30,35 @@ export const idsOf = (tool: Any, call: ToolCall): Ids => ({ toolName: tool.name,
 
 export type Handler = (params: never, context: Service) => unknown
 
+// The call itself, the span around it and the scope it runs in.
+const ofTheCall = Context.pick(ToolContext, Tracer.ParentSpan, Scope.Scope)
+
+/** A handler that finds these services rather than those of its caller, but for what belongs to the call. */
+export const withServices = (handler: Handler, services: Context.Context<never>): Handler => (params, context) => {
+  const returned = handler(params, context)
+  return Effect.isEffect(returned)
+    ? Effect.mapInputContext(
+      returned as Effect.Effect<unknown, unknown>,
+      (current: Context.Context<never>) => Context.mergeAll(current, services, ofTheCall(current))
+    )
+    : returned
+}
+
 /** Decodes the arguments, calls the handler and reads what became of it. */
 export const invoke = (tool: Any, handler: Handler, args: unknown, context: Service): Outcome => {
-  const decoded = compiledOf(tool).decode(args)
-  return Either.isEither(decoded)
-    ? invokeDecoded(tool, handler, decoded, context)
-    : Effect.flatMap(decoded, (result) => invokeDecoded(tool, handler, result, context))
+  const ids = idsOf(tool, context.toolCall)
+  const outcome = Effect.suspend(() => {
+    const decoded = compiledOf(tool).decode(args)
+    return Either.isEither(decoded)
+      ? invokeDecoded(tool, handler, decoded, context)
+      : Effect.flatMap(decoded, (result) => invokeDecoded(tool, handler, result, context))
+  })
+  // The schemas of a tool are code of the user's like its handler, and may throw or die as well.
+  return Effect.catchAllCause(outcome, (cause) =>
+    Exit.fail(Either.match(Cause.failureOrCause(cause), {
+      onLeft: (error) => error,
+      onRight: (crash) => fromCause(ids, crash)
+    })))
 }
 
 const invokeDecoded = (
@@ -46,7 +72,7 @@ const invokeDecoded = (
   return Effect.matchCauseEffect(
     Effect.suspend(() => lift(handler(decoded.right as never, context), context)),
     {
-      onFailure: (cause) => Effect.fail(fromCause(ids, cause)),
+      onFailure: (cause) => Exit.fail(fromCause(ids, cause)),
       onSuccess: (value) => settle(tool, ids, value)
     }
   )
@@ -80,16 +106,22 @@ const fromPromise = (returned: PromiseLike<unknown>, context: Service): Effect.E
     })
   })
 
+/** Checking a cause takes a stack as deep as it is, and programs make them as large as they like: the types suffice. */
+export const unchecked = { disableValidation: true } as const
+
 /**
  * A cause may hold several things. As everywhere in Effect a reported failure outranks a defect, a defect outranks an
  * interruption; the whole cause is kept.
  */
 export const fromCause = (ids: Ids, cause: Cause.Cause<unknown>): ToolError.ToolError => {
   const failure = Cause.failureOption(cause)
-  if (Option.isSome(failure)) return new ToolError.HandlerFailed({ ...ids, failure: failure.value, cause })
+  if (Option.isSome(failure)) {
+    // Inside a span Effect fails with a proxy that remembers it; what was reported is behind it.
+    return new ToolError.HandlerFailed({ ...ids, failure: Cause.originalError(failure.value), cause }, unchecked)
+  }
   return Cause.defects(cause).length > 0
-    ? new ToolError.HandlerRaised({ ...ids, cause })
-    : new ToolError.HandlerExit({ ...ids, cause })
+    ? new ToolError.HandlerRaised({ ...ids, cause }, unchecked)
+    : new ToolError.HandlerExit({ ...ids, cause }, unchecked)
 }
 
 /** Reads what a handler gave. An Exit already, unless the success schema needs an Effect. */
@@ -133,15 +165,25 @@ const malformation = (value: ToolResult.ToolOutcome): string | undefined => {
     case "Ok":
       return undefined
     case "AskUser":
-      if (typeof value.question !== "string") return `a question is a string, not ${describe(value.question)}`
-      return isPlainObject(value.options)
-        ? undefined
-        : `a question's options are an object, not ${describe(value.options)}`
+      return typeof value.question === "string"
+        ? optionsProblem(value.options)
+        : `a question is a string, not ${describe(value.question)}`
     case "Halt":
       return typeof value.reason === "string" && value.reason !== ""
         ? undefined
         : `a halt reason is a non-empty string, not ${describe(value.reason)}`
+    default:
+      return `there is no result of the kind ${show((value as { readonly _tag: unknown })._tag)}`
   }
+}
+
+// A question waits as plain data, perhaps in a store.
+const optionsProblem = (options: unknown): string | undefined => {
+  if (!isPlainObject(options)) return `a question's options are an object, not ${describe(options)}`
+  const found = findNonJson(options)
+  return found === undefined
+    ? undefined
+    : `a question's options are JSON, but at ${formatPath(found.path)} ${found.problem}`
 }
 
 /** What a custom executor may hand back, which the types promise and plain JavaScript may break. */

@@ -4,21 +4,27 @@
  */
 import * as Cause from "effect/Cause"
 import * as Either from "effect/Either"
-import type { Any } from "../Tool.ts"
 import type { HandlerFailed, ToolError } from "../ToolError.ts"
 import { findNonJson, formatPath } from "./json.ts"
-import { compiledOf } from "./tool.ts"
+
+/**
+ * What the schema of a tool's declared failures made of a failure: its form, a left side when it is not declared, or
+ * nothing when the schema could not tell. Without a schema nothing is declared.
+ */
+export type Declared = Either.Either<unknown, unknown> | undefined
+
+export const undeclared: Declared = Either.left(undefined)
 
 /** The value to encode as the message of a failed call. */
 export const forModel = (
-  tool: Any | undefined,
   error: ToolError,
+  declared: Declared,
   exposeDefects: boolean
 ): { readonly error: unknown } => {
-  const defect = exposeDefects && error.cause !== undefined ? { cause: Cause.pretty(error.cause) } : {}
+  const defect = exposeDefects && error.cause !== undefined ? { cause: pretty(error.cause) } : {}
   switch (error._tag) {
     case "HandlerFailed":
-      return { error: reported(tool, error), ...defect }
+      return { error: reported(error, declared), ...defect }
     case "InvalidArguments":
       return { error: plain(error), issues: error.issues } as { readonly error: unknown }
     case "EncodingFailed":
@@ -40,14 +46,15 @@ export const forModel = (
 const plain = (error: ToolError): string =>
   error.toolName === undefined ? `tool error: ${error.reason}` : `tool error (${error.toolName}): ${error.reason}`
 
-const reported = (tool: Any | undefined, error: HandlerFailed): unknown =>
-  // A schema or a getter that throws says nothing the model should read.
-  Either.getOrElse(Either.try(() => readable(tool, error)), () => plain(error))
+// Some causes cannot be printed: a bigint, a getter that throws.
+const pretty = (cause: Cause.Cause<unknown>): string =>
+  Either.getOrElse(Either.try(() => Cause.pretty(cause)), () => "a cause that cannot be printed")
 
-const readable = (tool: Any | undefined, error: HandlerFailed): unknown => {
-  const encode = tool === undefined ? undefined : compiledOf(tool).encodeFailure
-  const declared = encode?.(error.failure)
-  if (declared !== undefined && Either.isEither(declared) && Either.isRight(declared)) return declared.right
-  // Undeclared: text and plain data were meant to be read. Anything with behaviour of its own may say too much.
-  return findNonJson(error.failure) === undefined ? error.failure : plain(error)
+const reported = (error: HandlerFailed, declared: Declared): unknown => {
+  if (declared === undefined) return plain(error)
+  if (Either.isRight(declared)) return declared.right
+  // Undeclared: text and plain data were meant to be read. Anything with behaviour of its own may say too much, and so may
+  // a getter that throws.
+  const isData = Either.getOrElse(Either.try(() => findNonJson(error.failure) === undefined), () => false)
+  return isData ? error.failure : plain(error)
 }

@@ -16,7 +16,7 @@ import type { ToolCall } from "../ToolCall.ts"
 import { InvalidArguments, isToolError, type ToolError } from "../ToolError.ts"
 import type { ToolOutcome } from "../ToolResult.ts"
 import type { Call } from "./call.ts"
-import { toJsonOrStandIn } from "./json.ts"
+import { printOrStandIn } from "./json.ts"
 import type { Shared } from "./toolContext.ts"
 import { isListening } from "./trace.ts"
 
@@ -76,7 +76,7 @@ export class Telemetry {
     if (span === undefined) return
     if (this.capture && result !== undefined) {
       const value = result._tag === "Ok" ? result.encoded ?? result.value : result
-      span.attribute("gen_ai.tool.call.result", JSON.stringify(toJsonOrStandIn(value)) ?? "null")
+      span.attribute("gen_ai.tool.call.result", printOrStandIn(value))
     }
     if (isToolError(result)) {
       span.attribute("error.type", result.reason)
