@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import { Opaque } from "./internal/json.ts"
 
 /**
  * Why a model could not be asked or did not answer.
@@ -72,7 +73,7 @@ export class AdapterError extends Schema.TaggedError<AdapterError>("@allm/core/A
   /** How long the provider asks to wait. */
   retryAfter: Schema.optionalWith(Schema.Duration, { exact: true }),
   requestId: Schema.optionalWith(Schema.String, { exact: true }),
-  cause: Schema.optionalWith(Schema.Defect, { exact: true })
+  cause: Schema.optionalWith(Opaque, { exact: true })
 }) {
   override get message(): string {
     const head = this.provider === undefined ? "model call failed" : `model call failed (${this.provider})`

@@ -11,6 +11,10 @@ describe("HaltReason", () => {
       "tool_error",
       "manual_tool_calls",
       "approval",
+      "max_tool_calls",
+      "max_tokens",
+      "max_duration",
+      "repeated_call",
       "error",
       "cancelled"
     ])

@@ -14,7 +14,8 @@ const step: StepResult.StepResult = {
   done: true,
   pendingQuestions: [],
   pendingApprovals: [],
-  manualToolCalls: []
+  manualToolCalls: [],
+  metadata: {}
 }
 
 describe("StepResult", () => {
@@ -66,7 +67,8 @@ describe("StepResult", () => {
         },
         pendingQuestions: [question],
         pendingApprovals: [{ toolCall: { id: "c0", name: "echo", arguments: {}, metadata: {} } }],
-        manualToolCalls: [{ id: "c0", name: "echo", arguments: {}, metadata: {} }]
+        manualToolCalls: [{ id: "c0", name: "echo", arguments: {}, metadata: {} }],
+        metadata: {}
       })
     }))
 

@@ -49,7 +49,8 @@ describe("ValidationError", () => {
       "invalid_tool",
       "invalid_tool_call",
       "invalid_thread",
-      "invalid_options"
+      "invalid_options",
+      "unsupported_capability"
     ])
     assert.throws(
       () => new ValidationError.ValidationError({ reason: "bad_luck" as never, issues: [fault([])] }),
