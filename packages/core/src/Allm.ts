@@ -24,13 +24,15 @@ import type { ApprovalDecision } from "./ToolRunner.ts"
 import type { UnknownTool } from "./UnknownTool.ts"
 import { Issue, type ValidationError } from "./ValidationError.ts"
 
-/**
- * What may be said to a model: text, messages, a thread, or a whole request, whose fields beat every option.
- *
- * @since 0.1.0
- * @category models
- */
-export type { Input }
+export {
+  /**
+   * What may be said to a model: text, messages, a thread, or a whole request, whose fields beat every option.
+   *
+   * @since 0.1.0
+   * @category models
+   */
+  type Input
+}
 
 /**
  * The options of one call. They beat the engine's.
