@@ -127,8 +127,18 @@ const issues = (input: unknown): ReadonlyArray<Issue> => {
     ...toolIssues(input["tools"]),
     ...temperatureIssues(input["temperature"]),
     ...maxTokensIssues(input["maxTokens"]),
-    ...matches("toolChoice", ToolChoice, "\"auto\", \"none\", \"required\" or { tool: \"name\" }", input["toolChoice"]),
-    ...matches("responseFormat", ResponseFormat, "{ type: \"json_schema\", name, schema }", input["responseFormat"])
+    ...Issues.matches(
+      "toolChoice",
+      ToolChoice,
+      "\"auto\", \"none\", \"required\" or { tool: \"name\" }",
+      input["toolChoice"]
+    ),
+    ...Issues.matches(
+      "responseFormat",
+      ResponseFormat,
+      "{ type: \"json_schema\", name, schema }",
+      input["responseFormat"]
+    )
   ]
 }
 
@@ -167,13 +177,3 @@ const maxTokensIssues = (value: unknown): ReadonlyArray<Issue> =>
   value === undefined || (Number.isInteger(value) && (value as number) > 0)
     ? []
     : [Issues.issue(["maxTokens"], "must_be_positive", `write a positive whole number, not ${show(value)}`)]
-
-const matches = <A, I>(
-  field: string,
-  schema: Schema.Schema<A, I>,
-  example: string,
-  value: unknown
-): ReadonlyArray<Issue> =>
-  value === undefined || Either.isRight(Schema.decodeUnknownEither(schema)(value))
-    ? []
-    : [Issues.issue([field], "invalid_shape", `write ${example}, not ${show(value)}`)]

@@ -14,8 +14,6 @@ import { CallbackFailed } from "../CallbackFailed.ts"
 import type { ChatResult } from "../ChatResult.ts"
 import { Engine, type StepChanges } from "../Engine.ts"
 import type { Event } from "../Event.ts"
-import type { Halt } from "../Halt.ts"
-import type { HaltReason } from "../HaltReason.ts"
 import * as Message from "../Message.ts"
 import type { Request, ResponseFormat } from "../Request.ts"
 import { make as makeResponse, type Response } from "../Response.ts"
@@ -25,12 +23,23 @@ import type { UnknownTool } from "../UnknownTool.ts"
 import * as Usage from "../Usage.ts"
 import type { ValidationError } from "../ValidationError.ts"
 import { type CallSettings, resolve } from "./callSettings.ts"
+import {
+  breach,
+  canonical,
+  type Ending,
+  isBreach,
+  naturalEnding,
+  type Turn,
+  withMetadata,
+  withoutCalls,
+  withQuestion
+} from "./ending.ts"
 import { environmentOf } from "./environments.ts"
 import { summarize } from "./errorSummary.ts"
 import type { Fold } from "./fold.ts"
 import type { Sink } from "./handover.ts"
 import { readInput, remember } from "./input.ts"
-import { describe, isPlainObject, toJsonOrStandIn } from "./json.ts"
+import { describe, isPlainObject } from "./json.ts"
 import { askModel, EventCallbackFailure, type Surroundings, tokensOf } from "./modelCall.ts"
 import { firstUnknown, runFold } from "./runBatch.ts"
 import { asksForTools, makeStep } from "./stepResult.ts"
@@ -89,22 +98,11 @@ const spell = (random: number, length: number): string => {
   return text
 }
 
-interface Turn {
-  readonly step: StepResult
-  readonly halts: ReadonlyArray<Halt>
-  readonly error: AdapterError | undefined
-}
-
 /** How a step differs from the settings of its chat. */
 interface Variant {
   /** The last word: no tools are offered, and none are run. */
   readonly isFinal: boolean
   readonly responseFormat: ResponseFormat | undefined
-}
-
-interface Ending {
-  readonly reason: HaltReason
-  readonly metadata: { readonly [key: string]: unknown }
 }
 
 export class Chat {
@@ -330,14 +328,16 @@ export class Chat {
   ): Effect.Effect<{ readonly ending: Ending; readonly error: AdapterError | UnknownTool | undefined }, Failure> {
     if (error._tag === "CallbackFailed" || error._tag === "ValidationError") return Effect.fail(error)
     if (error._tag === "AdapterError" && error.reason === "timeout" && this.timeLeft() <= 0) {
-      return Effect.succeed({ ending: this.breach("max_duration", this.call.budget.maxDuration), error: undefined })
+      return Effect.succeed({ ending: breach("max_duration", this.call.budget.maxDuration), error: undefined })
     }
     if (this.steps.length === 0) return Effect.fail(error)
     return Effect.succeed({ ending: { reason: "error", metadata: { error: summarize(error) } }, error })
   }
 
   private endingOf(turn: Turn): Effect.Effect<Ending | undefined, Failure> {
-    const natural = this.naturalEnding(turn)
+    const natural = this.isOutOfTime(turn)
+      ? breach("max_duration", this.call.budget.maxDuration)
+      : naturalEnding(turn, this.call.mode, this.steps.length - 1)
     if (natural !== undefined || this.call.haltWhen === undefined) {
       return Effect.succeed(natural ?? this.exhaustion())
     }
@@ -348,66 +348,21 @@ export class Chat {
         : this.exhaustion())
   }
 
-  /** What the turn itself says, in the order of precedence. */
-  private naturalEnding({ error, halts, step }: Turn): Ending | undefined {
-    const [question] = step.pendingQuestions
-    if (question !== undefined) {
-      return {
-        reason: "ask_user",
-        metadata: {
-          pendingQuestion: question.question,
-          pendingToolCallId: question.toolCallId,
-          askUserOptions: question.options
-        }
-      }
-    }
-    if (step.pendingApprovals.length > 0) {
-      return {
-        reason: "approval",
-        metadata: { pendingToolCallIds: step.pendingApprovals.map(({ toolCall }) => toolCall.id) }
-      }
-    }
-    const halt = halts.find(({ reason }) => reason === "tool_error") ?? halts[0]
-    if (halt !== undefined) {
-      return {
-        reason: halt.reason,
-        metadata: {
-          haltToolCallId: halt.toolCallId,
-          ...("result" in halt ? { haltResult: toJsonOrStandIn(halt.result) ?? null } : {})
-        }
-      }
-    }
-    if (step.manualToolCalls.length > 0 || (this.call.mode === "manual" && asksForTools(step.response))) {
-      return { reason: "manual_tool_calls", metadata: { manualTurnIndex: this.steps.length - 1 } }
-    }
-    switch (step.response.finishReason) {
-      case "stop":
-      case "length":
-      case "content_filter":
-        return { reason: "completed", metadata: {} }
-      case "error":
-        return error?.reason === "timeout" && this.timeLeft() <= 0
-          ? this.breach("max_duration", this.call.budget.maxDuration)
-          : { reason: "error", metadata: { error: step.response.metadata["error"] ?? null } }
-      default:
-        return undefined
-    }
-  }
-
   /** Why the chat may not go on although it could. */
   private exhaustion(): Ending | undefined {
     const { budget, maxTurns } = this.call
-    if (this.ranCalls >= budget.maxToolCalls) return this.breach("max_tool_calls", budget.maxToolCalls)
-    if (tokensOf(this.usage) >= budget.maxTokens) return this.breach("max_tokens", budget.maxTokens)
-    if (this.timeLeft() <= 0) return this.breach("max_duration", budget.maxDuration)
+    if (this.ranCalls >= budget.maxToolCalls) return breach("max_tool_calls", budget.maxToolCalls)
+    if (tokensOf(this.usage) >= budget.maxTokens) return breach("max_tokens", budget.maxTokens)
+    if (this.timeLeft() <= 0) return breach("max_duration", budget.maxDuration)
     for (const count of this.repeats?.values() ?? []) {
-      if (count >= budget.maxRepeatedCalls) return this.breach("repeated_call", budget.maxRepeatedCalls)
+      if (count >= budget.maxRepeatedCalls) return breach("repeated_call", budget.maxRepeatedCalls)
     }
     return this.steps.length >= maxTurns ? { reason: "max_turns", metadata: { maxTurns } } : undefined
   }
 
-  private breach(reason: HaltReason, limit: number): Ending {
-    return { reason, metadata: { limit } }
+  /** The model was cut off because the chat has no time left. */
+  private isOutOfTime({ error }: Turn): boolean {
+    return error?.reason === "timeout" && this.timeLeft() <= 0
   }
 
   private timeLeft(): number {
@@ -503,41 +458,3 @@ export class Chat {
     }
   }
 }
-
-const breaches: ReadonlySet<string> = new Set([
-  "max_turns",
-  "max_tool_calls",
-  "max_tokens",
-  "max_duration",
-  "repeated_call"
-])
-
-const isBreach = (reason: string): boolean => breaches.has(reason)
-
-const withMetadata = (ending: Ending, more: Ending["metadata"]): Ending => ({
-  ...ending,
-  metadata: { ...ending.metadata, ...more }
-})
-
-// Nobody is going to answer calls of the last word.
-const withoutCalls = (response: Response): Response =>
-  response.toolCalls.length === 0 || response.message === undefined
-    ? response
-    : { ...response, message: { ...response.message, toolCalls: [] } }
-
-/** The question as the assistant's own words, so that the person's answer follows it in history. */
-const withQuestion = (thread: Thread, step: StepResult): Thread => {
-  const [first] = step.pendingQuestions
-  const message = Message.assistant(step.pendingQuestions.map(({ question }) => question).join("\n\n"), {
-    metadata: { askUser: true, toolCallId: first!.toolCallId }
-  })
-  remember([message])
-  return { ...thread, messages: thread.messages.concat(message) }
-}
-
-/** JSON with sorted keys: equal arguments give equal text. */
-const canonical = (value: unknown): string =>
-  JSON.stringify(value, (_key, member: unknown) =>
-    isPlainObject(member)
-      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => a < b ? -1 : 1))
-      : member)

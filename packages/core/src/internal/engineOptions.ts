@@ -1,12 +1,11 @@
 /**
  * What is legal in the settings of an engine or a call.
  */
-import * as Either from "effect/Either"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import { ResponseFormat, ToolChoice } from "../Request.ts"
 import type { Issue } from "../ValidationError.ts"
-import { issue } from "./issues.ts"
+import { issue, matches } from "./issues.ts"
 import { describe, findNonJson, formatPath, isPlainObject, show } from "./json.ts"
 import { oneOf, optionIssues, toolIssues, unknownOptions, wholeNumber } from "./runOptions.ts"
 import { timeoutIssue } from "./toolOptions.ts"
@@ -127,16 +126,6 @@ const json = (field: string, value: unknown): ReadonlyArray<Issue> => {
     ? []
     : [issue([field], "not_json", `at ${formatPath(found.path)} ${found.problem}`)]
 }
-
-const matches = <A, I>(
-  field: string,
-  schema: Schema.Schema<A, I>,
-  example: string,
-  value: unknown
-): ReadonlyArray<Issue> =>
-  value === undefined || Either.isRight(Schema.decodeUnknownEither(schema)(value))
-    ? []
-    : [issue([field], "invalid_shape", `write ${example}, not ${show(value)}`)]
 
 const responseFormat = (value: unknown): ReadonlyArray<Issue> =>
   Schema.isSchema(value)

@@ -5,7 +5,7 @@ import * as Either from "effect/Either"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { type Issue, type Reason, ValidationError } from "../ValidationError.ts"
-import { formatPath, isPlainObject } from "./json.ts"
+import { formatPath, isPlainObject, show } from "./json.ts"
 
 export type IssuePath = Issue["path"]
 
@@ -75,3 +75,14 @@ export const each = (
       onRight: () => []
     })
   )
+
+/** A field that, if there, fits a schema. */
+export const matches = <A, I>(
+  field: string,
+  schema: Schema.Schema<A, I>,
+  example: string,
+  value: unknown
+): ReadonlyArray<Issue> =>
+  value === undefined || Either.isRight(Schema.decodeUnknownEither(schema)(value))
+    ? []
+    : [issue([field], "invalid_shape", `write ${example}, not ${show(value)}`)]
