@@ -1,34 +1,55 @@
 // Hosts one subject in a process of its own, so that neither heap nor compiled code is shared between subjects.
 // A request is { command, ... } over IPC, answered by { value } or { error }.
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { makeWork } from "./lib/work.mjs"
 
-const work = makeWork()
+const { operations, ...tools } = makeWork()
 const { create } = await import(`./subjects/${process.argv[2]}.mjs`)
-const subject = await create(work)
+const subject = await create(tools)
 
-const repeat = async (size, ms) => {
+const cpuMsSince = (start) => {
+  const { system, user } = process.cpuUsage(start)
+  return (user + system) / 1_000
+}
+
+const repeat = async (operation, params, ms) => {
+  const cpu = process.cpuUsage()
   const start = performance.now()
-  let batches = 0
+  let times = 0
   let elapsed = 0
   do {
-    await work.operate(subject, size)
-    batches++
+    await operations[operation](subject, params)
+    times++
     elapsed = performance.now() - start
   } while (elapsed < ms)
-  return { batches, elapsed }
+  return { times, elapsed, ownCpuMs: cpuMsSince(cpu) }
+}
+
+const collectGarbage = () => {
+  setFlagsFromString("--expose-gc")
+  runInNewContext("gc")()
 }
 
 const commands = {
-  warmUp: async ({ sizes, ms }) => {
-    for (const size of sizes) await repeat(size, ms / sizes.length)
+  warmUp: ({ operation, params, ms }) => repeat(operation, params, ms),
+
+  measure: async ({ operation, params, prime, primeMs, windowMs }) => {
+    await repeat(operation, prime, primeMs)
+    return repeat(operation, params, windowMs)
   },
-  measure: async ({ size, primeMs, windowMs }) => {
-    await repeat(Math.min(size, 100), primeMs)
-    const cpu = process.cpuUsage()
-    const { batches, elapsed } = await repeat(size, windowMs)
-    const { user, system } = process.cpuUsage(cpu)
-    return { usPerCall: (1_000 * elapsed) / (batches * size), elapsed, cpuMs: (user + system) / 1_000 }
+
+  /** Only for a fresh process. */
+  burst: async ({ chats, warmUpMs }) => {
+    const first = await repeat("chat", { turns: 1 }, 0)
+    await repeat("burst", { chats: 50 }, warmUpMs)
+    collectGarbage()
+    const before = process.memoryUsage().rss
+    const { elapsed, ownCpuMs } = await repeat("burst", { chats }, 0)
+    const peak = process.resourceUsage().maxRSS * 1_024
+    return { firstMs: first.elapsed, elapsed, ownCpuMs, grownMb: Math.max(0, peak - before) / 1e6 }
   },
+
   leftovers: async () => {
     // A finished run may still hand its fibers' last notifications to the event loop.
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
@@ -39,10 +60,12 @@ const commands = {
 
 process.on("disconnect", () => process.exit())
 process.on("message", async ({ command, ...options }) => {
+  const cpu = process.cpuUsage()
   try {
-    process.send({ value: await commands[command](options) })
+    const value = await commands[command](options)
+    process.send({ value: { ...value, cpuMs: cpuMsSince(cpu) } })
   } catch (error) {
     process.send({ error: String(error?.message ?? error) })
   }
 })
-process.send({ value: "ready" })
+process.send({ value: Object.keys(operations).filter((name) => name in subject) })

@@ -8,14 +8,10 @@ export const median = (values) => {
 /** Three significant digits at most: more would promise a precision that no shared machine has. */
 export const short = (value) => {
   if (!Number.isFinite(value)) return "-"
+  if (value >= 1_000) return sizeLabel(value.toFixed(0))
   if (value >= 100) return value.toFixed(0)
   if (value >= 10) return value.toFixed(1)
   return value.toFixed(2)
 }
 
 export const sizeLabel = (size) => String(size).replace(/\B(?=(\d{3})+$)/g, " ")
-
-export const table = (head, rows) =>
-  [head, head.map((_, column) => (column === 0 ? "---" : "---:")), ...rows]
-    .map((cells) => `| ${cells.join(" | ")} |`)
-    .join("\n")

@@ -1,44 +1,79 @@
-// What every subject is given: the calls a model would have made, and the one tool they name.
+// What every subject is given: the tools, and the check of what came back.
+import { echoName, finalText, longArguments, longText, waitMs, waitName } from "./script.mjs"
 
-export const toolName = "echo"
-
-/** Makes the work of one process: a counting echo tool, batches of calls, and the check of what came back. */
+/** Makes the work of one process: counting tools, and every kind of operation with its check. */
 export const makeWork = () => {
   let runs = 0
+  let seenLength = 0
 
   const echoNow = ({ text, n }) => {
     runs++
+    seenLength = text.length
     return { text, n }
   }
   const echo = async (input) => echoNow(input)
+  const wait = async (input) => {
+    await new Promise((resolve) => setTimeout(resolve, waitMs))
+    return echoNow(input)
+  }
 
   // A batch is made once per size: writing the arguments is the model's work, reading them is the subject's.
   const batches = new Map()
-  const calls = (size) => {
-    let batch = batches.get(size)
-    if (batch === undefined) {
-      batch = Array.from({ length: size }, (_, n) => ({
-        id: `call_${n}`,
-        name: toolName,
-        rawArguments: JSON.stringify({ text: "hello", n })
-      }))
-      batches.set(size, batch)
+  const callsOf = (size) => {
+    if (!batches.has(size)) {
+      batches.set(
+        size,
+        Array.from({ length: size }, (_, n) => ({
+          id: `call_${n}`,
+          name: echoName,
+          rawArguments: JSON.stringify({ text: "hello", n })
+        }))
+      )
     }
-    return batch
+    return batches.get(size)
   }
 
-  /** Runs one batch and throws unless every call ran once and came back, in place and without an error. */
-  const operate = async (subject, size) => {
+  /** Runs something that uses the tools, and throws unless they ran just so many times. */
+  const counted = async (expected, run) => {
     const before = runs
-    const { count, errors, last } = await subject.run(calls(size))
-    const expected = JSON.stringify({ text: "hello", n: size - 1 })
-    if (runs - before !== size) throw new Error(`the tool ran ${runs - before} times for ${size} calls`)
-    if (count !== size) throw new Error(`${count} results for ${size} calls`)
-    if (errors !== 0) throw new Error(`${errors} of ${size} results are errors`)
-    if (last !== expected) throw new Error(`the last result is ${last}, expected ${expected}`)
+    const result = await run()
+    same("runs of the tool", runs - before, expected)
+    return result
   }
 
-  return { echo, echoNow, operate }
+  const operations = {
+    batch: async (subject, { size }) => {
+      const { count, errors, last } = await counted(size, () => subject.batch(callsOf(size)))
+      same("results", count, size)
+      same("errors", errors, 0)
+      same("last result", last, JSON.stringify({ text: "hello", n: size - 1 }))
+    },
+    chat: async (subject, { turns }) => {
+      same("final text", await counted(turns, () => subject.chat({ turns })), finalText)
+    },
+    burst: async (subject, { chats }) => {
+      const one = { turns: 1, tool: waitName }
+      const texts = await counted(chats, () => Promise.all(Array.from({ length: chats }, () => subject.chat(one))))
+      same("chats that ended well", texts.filter((text) => text === finalText).length, chats)
+    },
+    streamText: async (subject, { count, read }) => {
+      const { deltas, chars } = await subject.streamText({ count, read })
+      same("deltas", deltas, count)
+      same("characters", chars, longText(count, read).length)
+    },
+    streamArguments: async (subject, { bytes, count }) => {
+      const { deltas, text } = await counted(1, () => subject.streamArguments({ bytes, count }))
+      same("deltas", deltas, count)
+      same("characters the tool saw", seenLength, longArguments(bytes, count).length)
+      same("final text", text, finalText)
+    }
+  }
+
+  return { echo, echoNow, wait, operations }
+}
+
+const same = (what, found, expected) => {
+  if (found !== expected) throw new Error(`${what}: ${found}, expected ${expected}`)
 }
 
 /** Sums up tool messages, so that the check costs each subject the same. */

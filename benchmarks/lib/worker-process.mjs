@@ -42,13 +42,16 @@ export const startWorker = async ({ name, nodeOptions = [] }) => {
     child.kill("SIGKILL")
   }
 
+  let operations
   try {
-    await answer()
+    operations = await answer()
   } catch (error) {
     stop()
     throw error
   }
   return {
+    /** What the subject can do. */
+    operations,
     ask: (command, options = {}) => {
       child.send({ command, ...options })
       return answer()

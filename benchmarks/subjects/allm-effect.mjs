@@ -1,5 +1,8 @@
 // The same batch when the tool returns an Effect that succeeds at once instead of a promise.
 import * as Effect from "effect/Effect"
-import { makeEcho, subjectOf } from "./allm.mjs"
+import { batchOf, fibers, makeEcho } from "./allm.mjs"
 
-export const create = ({ echoNow }) => subjectOf(makeEcho((input) => Effect.succeed(echoNow(input))))
+export const create = ({ echoNow }) => ({
+  batch: batchOf(makeEcho((input) => Effect.succeed(echoNow(input)))),
+  fibers
+})

@@ -1,15 +1,15 @@
-// The same batch as a stream of events, consumed to its end. A stream has a fixed price that small batches feel.
+// The batch as a stream of events, consumed to its end, and the streams read one event at a time. A stream has a
+// fixed price that small batches feel.
 import * as ToolCall from "@allm/core/ToolCall"
 import * as ToolRunner from "@allm/core/ToolRunner"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Stream from "effect/Stream"
-import { makeEcho, options } from "./allm.mjs"
+import { byChunk, byEvent } from "./allm-loop.mjs"
+import { fibers, loopOf, makeEcho, options, streamsOf } from "./allm.mjs"
 
-export const create = ({ echo }) => {
-  const tool = makeEcho((input) => echo(input))
+export const create = (work) => {
+  const tool = makeEcho((input) => work.echo(input))
 
-  const run = async (calls) => {
+  const batch = async (calls) => {
     const lastId = calls[calls.length - 1].id
     const summary = { count: 0, errors: 0, last: undefined }
     const take = (event) => {
@@ -20,12 +20,9 @@ export const create = ({ echo }) => {
       if (event.toolCallId === lastId) summary.last = event.content
     }
     const events = ToolRunner.stream(calls.map((call) => ToolCall.fromRaw(call)), [tool], options)
-    await Effect.runPromise(Stream.runDrain(Stream.mapChunks(events, (chunk) => {
-      for (const event of chunk) take(event)
-      return chunk
-    })))
+    await Effect.runPromise(byChunk(events, take))
     return summary
   }
 
-  return { run, fibers: () => Fiber.unsafeRoots().length }
+  return { batch, ...streamsOf(loopOf(work), byEvent), fibers }
 }

@@ -1,12 +1,16 @@
 // The fair limit: what careful code without a library does. A bounded number of workers, and for each call
 // a timer, an abort signal, and every kind of failure turned into a message.
+import { openChat } from "../lib/script.mjs"
 import { summarize } from "../lib/work.mjs"
+import { ask } from "./floor.mjs"
 
 const concurrency = 64
 const timeoutMs = 30_000
 
-export const create = ({ echo }) => {
-  const runCall = ({ id, rawArguments }) =>
+export const create = ({ echo, wait }) => {
+  const tools = { echo, wait }
+
+  const runCall = ({ id, name, rawArguments }) =>
     new Promise((resolve) => {
       const controller = new AbortController()
       const end = (content, isError) => {
@@ -20,7 +24,7 @@ export const create = ({ echo }) => {
       }, timeoutMs)
       try {
         // The printing may throw as well, hence `fail` comes after it.
-        echo(JSON.parse(rawArguments), { signal: controller.signal })
+        tools[name](JSON.parse(rawArguments), { signal: controller.signal })
           .then((value) => end(JSON.stringify(value), false))
           .catch(fail)
       } catch (error) {
@@ -38,7 +42,18 @@ export const create = ({ echo }) => {
     return messages
   }
 
+  const chat = async (options) => {
+    const messages = [{ role: "user", content: openChat(options) }]
+    for (;;) {
+      const { calls, text } = await ask(messages)
+      if (calls === undefined) return text
+      messages.push({ role: "assistant", calls })
+      for (const message of await runAll(calls)) messages.push(message)
+    }
+  }
+
   return {
-    run: async (calls) => summarize(await runAll(calls))
+    batch: async (calls) => summarize(await runAll(calls)),
+    chat
   }
 }

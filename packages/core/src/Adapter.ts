@@ -151,9 +151,11 @@ export const layer = (service: Service): Layer.Layer<Adapter> => Layer.succeed(A
  * @since 0.1.0
  * @category guards
  */
-export const isAdapterEvent = (event: Event): event is AdapterEvent => adapterTags.has(event._tag)
+export const isAdapterEvent = (event: Event): event is AdapterEvent =>
+  // What comes from outside may be anything.
+  adapterTags.has((event as Event | null | undefined)?._tag)
 
-const adapterTags: ReadonlySet<string> = new Set<AdapterEvent["_tag"]>([
+const adapterTags: ReadonlySet<string | undefined> = new Set<AdapterEvent["_tag"]>([
   "MessageStarted",
   "TextDelta",
   "TextCompleted",

@@ -16,7 +16,6 @@ import type { Event } from "./Event.ts"
 import { type Chat, type Failure, withChat } from "./internal/chat.ts"
 import { type Sink, streamed } from "./internal/handover.ts"
 import type { Input } from "./internal/input.ts"
-import * as Message from "./Message.ts"
 import type { Response } from "./Response.ts"
 import type { StepResult } from "./StepResult.ts"
 import type * as Tool from "./Tool.ts"
@@ -40,7 +39,7 @@ export {
  * @since 0.1.0
  * @category models
  */
-export interface Options<T extends Tool.Any = Tool.Any, RE = never, RH = never, RP = never, RO = never>
+export interface Options<T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>
   extends Settings<Tool.Failure<T>, RE, RH, RP, RO>
 {
   /** Tools besides the engine's. One of the same name is replaced. */
@@ -62,12 +61,12 @@ export type ChatError = AdapterError | UnknownTool | ValidationError | CallbackF
 
 type Needs<T extends Tool.Any, R> = Engine | Tool.Requirements<T> | R
 
-const start = <A>(
+const start = <A, E = never, R = never>(
   input: Input,
   options: unknown,
   sink: Sink<Event> | undefined,
-  use: (chat: Chat) => Effect.Effect<A, Failure>
-): Effect.Effect<A, ChatError, Engine> => withChat(input, (options ?? {}) as Options, sink, use)
+  use: (chat: Chat) => Effect.Effect<A, Failure | E, R>
+): Effect.Effect<A, ChatError | E, Engine | R> => withChat(input, (options ?? {}) as Options, sink, use)
 
 /**
  * Asks the model once. Tools are offered, not run.
@@ -259,31 +258,43 @@ export const object = <
   }
 ): Effect.Effect<ObjectResult<A>, ChatError | InvalidObject, Needs<T, RE | RH | RP | RO> | SR> => {
   const { correct = false, schema, ...rest } = options
-  const ask = (said: Input): Effect.Effect<ChatResult, ChatError, Needs<T, RE | RH | RP | RO>> =>
-    start(said, { ...rest, responseFormat: schema }, undefined, (chat) => chat.object())
+  const decodeText = Schema.decodeUnknown(Schema.parseJson(schema), { errors: "all" })
   const decode = (result: ChatResult): Effect.Effect<ObjectResult<A>, InvalidObject, SR> =>
-    Effect.mapBoth(Schema.decodeUnknown(Schema.parseJson(schema), { errors: "all" })(textOf(result)), {
-      onSuccess: (value) => ({ value, result }),
-      onFailure: (error) => invalidObject(result, error)
-    })
-  return Effect.flatMap(ask(input), (result) =>
-    correct
-      ? Effect.catchTag(decode(result), "InvalidObject", (error) =>
-        Effect.flatMap(ask([...result.thread.messages, Message.user(correction(error))]), decode))
-      : decode(result))
+    hasAnswer(result)
+      ? Effect.mapBoth(decodeText(textOf(result)), {
+        onSuccess: (value) => ({ value, result }),
+        onFailure: (error) => invalidObject(result, issuesOf(error))
+      })
+      : Effect.fail(invalidObject(result, [{
+        path: [],
+        code: "no_answer",
+        message: `the chat ended with "${result.haltedReason}" before there was an answer`
+      }]))
+  return start(
+    input,
+    { ...rest, responseFormat: schema },
+    undefined,
+    (chat) => chat.object(decode, correct ? correction : undefined)
+  )
 }
+
+const withoutAnswer: ReadonlySet<string> = new Set(["ask_user", "approval", "tool_error", "manual_tool_calls", "error"])
+
+const hasAnswer = (result: ChatResult): boolean => !withoutAnswer.has(result.haltedReason)
 
 const textOf = (result: ChatResult): string => result.finalResponse.outputText ?? ""
 
-const invalidObject = (result: ChatResult, error: ParseResult.ParseError): InvalidObject => {
-  const [first, ...others] = ParseResult.ArrayFormatter.formatErrorSync(error).map(({ message, path }): Issue => ({
+const issuesOf = (error: ParseResult.ParseError): ReadonlyArray<Issue> =>
+  ParseResult.ArrayFormatter.formatErrorSync(error).map(({ message, path }): Issue => ({
     path: path.map((key) => typeof key === "symbol" ? String(key) : key),
     code: "invalid",
     message
   }))
-  const issues = [first ?? { path: [], code: "invalid", message: error.message }, ...others] as const
-  return new InvalidObject({ text: textOf(result), issues, result }, { disableValidation: true })
-}
+
+const invalidObject = (result: ChatResult, issues: ReadonlyArray<Issue>): InvalidObject =>
+  new InvalidObject({ text: textOf(result), issues: issues as [Issue, ...Array<Issue>], result }, {
+    disableValidation: true
+  })
 
 const correction = (error: InvalidObject): string =>
   `Your answer does not fit the schema:\n${

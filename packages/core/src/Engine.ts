@@ -13,7 +13,7 @@ import type * as Schema from "effect/Schema"
 import * as Adapter from "./Adapter.ts"
 import type { AdapterError } from "./AdapterError.ts"
 import type { AdapterEvent } from "./Event.ts"
-import { engineIssues } from "./internal/engineOptions.ts"
+import { engineIssues, settingsIssues } from "./internal/engineOptions.ts"
 import * as Environments from "./internal/environments.ts"
 import * as Issues from "./internal/issues.ts"
 import { isPlainObject } from "./internal/json.ts"
@@ -150,7 +150,7 @@ export class Engine extends Context.Tag("@allm/core/Engine")<Engine, Service>() 
  * @since 0.1.0
  * @category models
  */
-export interface Options<T extends Tool.Any = Tool.Any, RE = never, RH = never, RP = never, RO = never>
+export interface Options<T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>
   extends Settings<Tool.Failure<T>, RE, RH, RP, RO>
 {
   readonly tools?: ReadonlyArray<T> | undefined
@@ -166,7 +166,7 @@ export interface Options<T extends Tool.Any = Tool.Any, RE = never, RH = never, 
 export const make = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
   options: Options<T, RE, RH, RP, RO> = {}
 ): Effect.Effect<Service, never, Adapter.Adapter | Tool.Requirements<T> | RE | RH | RP | RO> => {
-  const { settings, tools } = checked(options as unknown as Options)
+  const { settings, tools } = checked(options as unknown as Options<Tool.Any>)
   return Effect.map(
     Effect.context<Adapter.Adapter | Tool.Requirements<T> | RE | RH | RP | RO>(),
     (environment) =>
@@ -214,7 +214,9 @@ export const layer = <T extends Tool.Any = never, RE = never, RH = never, RP = n
 ): Layer.Layer<Engine, never, Adapter.Adapter | Tool.Requirements<T> | RE | RH | RP | RO> =>
   Layer.effect(Engine, make(options))
 
-const checked = (options: Options): { readonly settings: Settings; readonly tools: ReadonlyArray<Tool.Any> } => {
+const checked = (
+  options: Options<Tool.Any>
+): { readonly settings: Settings; readonly tools: ReadonlyArray<Tool.Any> } => {
   Issues.orThrow("invalid_options", engineIssues(options), undefined)
   const { tools = [], ...settings } = options
   return { settings, tools }
@@ -247,7 +249,7 @@ export const withSettings: {
   (settings: PureSettings): (self: Service) => Service
   (self: Service, settings: PureSettings): Service
 } = dual(2, (self: Service, settings: PureSettings): Service => {
-  checked(settings)
+  Issues.orThrow("invalid_options", settingsIssues(settings), undefined)
   return Environments.derive(self, { ...self, settings: merge(self.settings, settings) })
 })
 

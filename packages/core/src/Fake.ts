@@ -13,6 +13,7 @@ import * as Engine from "./Engine.ts"
 import type { AdapterEvent } from "./Event.ts"
 import * as Issues from "./internal/issues.ts"
 import { describe } from "./internal/json.ts"
+import { unknownOptions } from "./internal/runOptions.ts"
 import { positiveDuration } from "./internal/toolOptions.ts"
 import type { Request } from "./Request.ts"
 import type { FinishReason } from "./Response.ts"
@@ -299,6 +300,7 @@ const checked = (options: Options): (request: Request, index: number) => Script 
   const given = (["script", "scripts", "respond"] as const).filter((key) => options[key] !== undefined)
   const [way] = given
   Issues.orThrow("invalid_options", [
+    ...unknownOptions(known, options),
     ...(given.length > 1
       ? [Issues.issue([given[1]!], "conflict", `write either ${given.join(" or ")}, not both`)]
       : []),
@@ -317,6 +319,8 @@ const checked = (options: Options): (request: Request, index: number) => Script 
       return (_request, index) => index === 0 ? options.script : undefined
   }
 }
+
+const known = ["script", "scripts", "respond", "delay", "usage", "record", "name", "capabilities"]
 
 const isScript = (value: unknown): boolean =>
   Array.isArray(value) &&

@@ -87,7 +87,7 @@ export class Batch implements Host, Owner {
   }
 
   start(): void {
-    if (this.plan.limit !== undefined) this.stopAfter(this.plan.limit)
+    if (this.plan.limit !== undefined) this.stopAfter(this.plan.limit, true)
     for (const call of this.surplus) {
       this.admit(call)
       this.course.skip(call, this.plan.allowance!.detail)
@@ -215,6 +215,10 @@ export class Batch implements Host, Owner {
     this.timedOut(call, true)
   }
 
+  abandonAll(): void {
+    for (const call of this.running) this.abandon(call)
+  }
+
   private timedOut(call: Call, abandoned: boolean): void {
     call.fiber = undefined
     call.expired = false
@@ -240,11 +244,11 @@ export class Batch implements Host, Owner {
     this.halted = true
     const { siblings } = this.plan
     if (siblings === "interrupt") this.stopSiblings()
-    else if (siblings !== "drain") this.stopAfter(Duration.toMillis(siblings.drainFor))
+    else if (siblings !== "drain") this.stopAfter(Duration.toMillis(siblings.drainFor), false)
   }
 
-  private stopAfter(limit: number): void {
-    this.plan.timekeeper.add(new StopLimit(this), limit, this.plan.clock.unsafeCurrentTimeNanos())
+  private stopAfter(limit: number, isHard: boolean): void {
+    this.plan.timekeeper.add(new StopLimit(this, isHard), limit, this.plan.clock.unsafeCurrentTimeNanos())
   }
 
   stopSiblings(): void {
@@ -314,9 +318,12 @@ export class Batch implements Host, Owner {
 class StopLimit implements Timed {
   deadline = Infinity
   private readonly batch: Batch
+  /** Also what does not stop is left behind, before its own limit. */
+  private readonly isHard: boolean
 
-  constructor(batch: Batch) {
+  constructor(batch: Batch, isHard: boolean) {
     this.batch = batch
+    this.isHard = isHard
   }
 
   get isSettled(): boolean {
@@ -327,5 +334,7 @@ class StopLimit implements Timed {
     this.batch.stopSiblings()
   }
 
-  abandon(): void {}
+  abandon(): void {
+    if (this.isHard) this.batch.abandonAll()
+  }
 }

@@ -1,6 +1,7 @@
 /**
  * Everything about a call, decided: its options over its engine's over the defaults.
  */
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Either from "effect/Either"
 import type * as Schedule from "effect/Schedule"
@@ -13,7 +14,7 @@ import type { Request, ResponseFormat } from "../Request.ts"
 import * as Tool from "../Tool.ts"
 import type { Issue, ValidationError } from "../ValidationError.ts"
 import { callIssues } from "./engineOptions.ts"
-import { environmentOf, toolEnvironment } from "./environments.ts"
+import { bound, environmentOf, toolEnvironment } from "./environments.ts"
 import type { Start } from "./input.ts"
 import * as Issues from "./issues.ts"
 import { show } from "./json.ts"
@@ -61,12 +62,13 @@ export const resolve = (
   engine: Engine.Service,
   start: Start,
   options: Options,
-  requestId: string
+  requestId: string,
+  services: Context.Context<never>
 ): Either.Either<CallSettings, ValidationError> => {
   const problems = callIssues(options)
   if (problems.length > 0) return Issues.toEither("invalid_options", problems, nothing)
   const isOrdinary = start.request === undefined && Object.keys(options).length === 0
-  const decided = isOrdinary ? ordinary(engine) : decide(engine, start.request, options)
+  const decided = isOrdinary ? ordinary(engine) : decide(engine, start.request, options, services)
   const call: CallSettings = {
     ...decided,
     run: { ...decided.run, shared: { ...decided.run.shared, sessionId: options.sessionId, requestId } }
@@ -82,13 +84,31 @@ const ordinaries = new WeakMap<Engine.Service, CallSettings>()
 
 const ordinary = (engine: Engine.Service): CallSettings => {
   let decided = ordinaries.get(engine)
-  if (decided === undefined) ordinaries.set(engine, decided = decide(engine, undefined, {}))
+  if (decided === undefined) ordinaries.set(engine, decided = decide(engine, undefined, {}, undefined))
   return decided
 }
 
-const decide = (engine: Engine.Service, request: Request | undefined, options: Options): CallSettings => {
+const callbacks = ["haltWhen", "prepareStep", "onEvent", "onToolError"] as const
+
+/** Settings whose functions find the services of the engine or of the call, whichever they were given to. */
+const withServices = (settings: Settings, services: Context.Context<never> | undefined): Settings => {
+  const given = callbacks.filter((name) => typeof settings[name] === "function")
+  return given.length === 0
+    ? settings
+    : { ...settings, ...Object.fromEntries(given.map((name) => [name, bound(settings[name], services)])) }
+}
+
+const decide = (
+  engine: Engine.Service,
+  request: Request | undefined,
+  options: Options,
+  services: Context.Context<never> | undefined
+): CallSettings => {
   const { approvals, requestId: _requestId, sessionId: _sessionId, tools: given = [], ...own } = options
-  const settings = Engine.merge<Settings>(engine.settings, own as Settings)
+  const settings = Engine.merge<Settings>(
+    withServices(engine.settings, environmentOf(engine)),
+    withServices(own as Settings, services)
+  )
   const tools = Engine.mergeTools(engine.tools, given)
   const declared = request !== undefined && request.tools.length > 0 ? request.tools : tools.map(declarationOf)
   return {
@@ -106,7 +126,7 @@ const decide = (engine: Engine.Service, request: Request | undefined, options: O
     run: {
       ...resolveRun({ ...settings, approvals } as Parameters<typeof resolveRun>[0]),
       shared: { context: settings.context ?? {}, sessionId: undefined, requestId: undefined, engine },
-      environmentOf: toolEnvironment(engine),
+      environmentOf: toolEnvironment(engine, given),
       fallback: environmentOf(engine)
     },
     unknownTool: settings.unknownTool ?? "fail",

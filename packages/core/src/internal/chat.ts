@@ -31,14 +31,14 @@ import {
   naturalEnding,
   type Turn,
   withMetadata,
-  withoutCalls,
   withQuestion
 } from "./ending.ts"
-import { environmentOf } from "./environments.ts"
+import { changeIssues } from "./engineOptions.ts"
 import { summarize } from "./errorSummary.ts"
 import type { Fold } from "./fold.ts"
 import type { Sink } from "./handover.ts"
 import { readInput, remember } from "./input.ts"
+import { inWords } from "./issues.ts"
 import { describe, isPlainObject } from "./json.ts"
 import { askModel, EventCallbackFailure, type Surroundings, tokensOf } from "./modelCall.ts"
 import { firstUnknown, runFold } from "./runBatch.ts"
@@ -49,20 +49,20 @@ import { traced } from "./trace.ts"
 export type Failure = AdapterError | UnknownTool | ValidationError | CallbackFailed
 
 /** Reads the input and the options, and runs something with everything decided. */
-export const withChat = <A>(
+export const withChat = <A, E, R>(
   input: unknown,
   options: Options,
   sink: Sink<Event> | undefined,
-  use: (chat: Chat) => Effect.Effect<A, Failure>
-): Effect.Effect<A, Failure, Engine> =>
-  Effect.withFiberRuntime<A, Failure, Engine>((fiber) => {
+  use: (chat: Chat) => Effect.Effect<A, Failure | E, R>
+): Effect.Effect<A, Failure | E, Engine | R> =>
+  Effect.withFiberRuntime<A, Failure | E, Engine | R>((fiber) => {
     const engine = Context.unsafeGet(fiber.currentContext, Engine)
     const start = readInput(input)
     if (Either.isLeft(start)) return start.left
     return Effect.flatMap(
       options?.requestId === undefined ? makeId : Effect.succeed(options.requestId),
       (requestId) => {
-        const call = resolve(engine, start.right, options, requestId)
+        const call = resolve(engine, start.right, options, requestId, fiber.currentContext)
         if (Either.isLeft(call)) return call.left
         const clock = Context.get(fiber.currentDefaultServices, Clock.Clock)
         const runtime = Runtime.make({
@@ -129,9 +129,16 @@ export class Chat {
     return Effect.map(this.ask(request), ({ response }) => response)
   }
 
-  private ask(request: Request): Effect.Effect<Effect.Effect.Success<ReturnType<typeof askModel>>, Failure> {
+  private ask(
+    request: Request,
+    isFinal = false
+  ): Effect.Effect<Effect.Effect.Success<ReturnType<typeof askModel>>, Failure> {
     return Effect.mapError(
-      askModel(this.surroundings, request, this.timeLeft()),
+      askModel(this.surroundings, request, {
+        // The last word is what is left to say when the time is over.
+        limit: isFinal ? Infinity : this.timeLeft(),
+        isFinal
+      }),
       (error) => error instanceof EventCallbackFailure ? this.callbackFailed("onEvent", "failed", error.cause) : error
     )
   }
@@ -167,7 +174,7 @@ export class Chat {
     const { call, requestId } = this.surroundings
     return traced(
       Effect.suspend(() => this.takeTurn(variant)),
-      "allm.step",
+      { name: "allm.step" },
       () => ({
         "allm.step.index": this.steps.length,
         "allm.request.id": requestId,
@@ -184,21 +191,27 @@ export class Chat {
   }
 
   private takeTurnWith(before: Thread, changes: StepChanges, variant: Variant): Effect.Effect<Turn, Failure> {
-    const { mode, tools, unknownTool } = this.call
-    return Effect.flatMap(this.ask(this.request(before, changes, variant)), ({ error, response }) => {
+    const { mode, unknownTool } = this.call
+    const tools = this.activeTools(changes)
+    const { isFinal } = variant
+    return Effect.flatMap(this.ask(this.request(before, changes, variant), isFinal), ({ error, response }) => {
       this.usage = Usage.add(this.usage, response.usage)
-      if (variant.isFinal) return this.finishTurn(before, withoutCalls(response), undefined, error)
-      if (mode === "manual" || !asksForTools(response) || response.toolCalls.length === 0) {
+      if (isFinal || mode === "manual" || !asksForTools(response) || response.toolCalls.length === 0) {
         return this.finishTurn(before, response, undefined, error)
       }
       const unknown = unknownTool === "feedback" ? undefined : firstUnknown(response.toolCalls, tools)
       if (unknown !== undefined) return unknown
-      return Effect.flatMap(this.runTools(response), (fold) => this.finishTurn(before, response, fold, error))
+      return Effect.flatMap(this.runTools(response, tools), (fold) => this.finishTurn(before, response, fold, error))
     })
   }
 
-  private runTools(response: Response): Effect.Effect<Fold> {
-    const { budget, run, tools } = this.call
+  private activeTools({ activeTools }: StepChanges): CallSettings["tools"] {
+    const { tools } = this.call
+    return activeTools === undefined ? tools : new Map([...tools].filter(([name]) => activeTools.includes(name)))
+  }
+
+  private runTools(response: Response, tools: CallSettings["tools"]): Effect.Effect<Fold> {
+    const { budget, run } = this.call
     const { sink, timekeeper } = this.surroundings
     const left = budget.maxToolCalls - this.ranCalls
     const timeLeft = this.timeLeft()
@@ -231,25 +244,30 @@ export class Chat {
     const info = { stepIndex: this.steps.length, thread, steps: this.steps.slice() }
     return Effect.flatMap(
       this.consult("prepareStep", () => this.call.prepareStep!(info)),
-      (changes) =>
-        changes === undefined || changes === null || isPlainObject(changes)
-          ? Effect.succeed((changes ?? {}) as StepChanges)
-          : Effect.fail(this.callbackFailed("prepareStep", `gave ${describe(changes)} instead of changes`))
+      (changes) => {
+        if (changes === undefined) return Effect.succeed({})
+        if (!isPlainObject(changes)) {
+          return Effect.fail(this.callbackFailed("prepareStep", `gave ${describe(changes)} instead of changes`))
+        }
+        const found = changeIssues(changes, this.call.tools)
+        return found.length === 0
+          ? Effect.succeed(changes as StepChanges)
+          : Effect.fail(this.callbackFailed("prepareStep", `gave changes that cannot be made: ${inWords(found)}`))
+      }
     )
   }
 
-  /** Calls a function of the caller's. What it needs comes from the call, or from the engine it was given to. */
+  /** Calls a function of the caller's. */
   private consult(
     callback: "haltWhen" | "prepareStep",
     ask: () => unknown
   ): Effect.Effect<unknown, CallbackFailed> {
-    const captured = environmentOf(this.call.engine)
     const asked = Effect.suspend(() => {
       const answer = ask()
       return Effect.isEffect(answer) ? answer as Effect.Effect<unknown, unknown> : Effect.succeed(answer)
     })
     return Effect.catchAllCause(
-      captured === undefined ? asked : Effect.mapInputContext(asked, (own) => Context.merge(captured, own)),
+      asked,
       (cause) =>
         Cause.isInterruptedOnly(cause) ? Effect.interrupt : Effect.fail(this.callbackFailed(callback, "failed", cause))
     )
@@ -274,7 +292,7 @@ export class Chat {
     const { call, requestId } = this.surroundings
     return traced(
       this.loop(),
-      "allm.chat",
+      { name: "allm.chat" },
       () => ({
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": call.engine.adapter.name,
@@ -291,11 +309,28 @@ export class Chat {
     )
   }
 
-  /** A chat whose answer must have a form. With tools around, many models only keep to it in a pass of its own. */
-  object(): Effect.Effect<ChatResult, Failure> {
+  /**
+   * A chat whose answer must have a form. With tools around, many models only keep to it in a pass of its own. `check` says
+   * what is wrong with an answer; `correct` lets the model mend it once, as one more turn of the same chat.
+   */
+  object<A, E extends { readonly message: string }, R>(
+    check: (result: ChatResult) => Effect.Effect<A, E, R>,
+    correction: ((error: E) => string) | undefined
+  ): Effect.Effect<A, Failure | E, R> {
     const { call, ...rest } = this.surroundings
     const isTwoPass = call.structuredFinalize ?? call.declarations.length > 0
-    return new Chat({ ...rest, call: { ...call, structuredFinalize: isTwoPass } }, this.thread).chat()
+    const chat = new Chat({ ...rest, call: { ...call, structuredFinalize: isTwoPass } }, this.thread)
+    return Effect.flatMap(chat.chat(), (result) =>
+      correction === undefined || result.haltedReason !== "completed"
+        ? check(result)
+        : Effect.catchAll(check(result), (error) => Effect.flatMap(chat.mend(correction(error), result), check)))
+  }
+
+  private mend(nudge: string, result: ChatResult): Effect.Effect<ChatResult, Failure> {
+    return Effect.flatMap(this.lastTurn(nudge, this.call.responseFormat), (last) =>
+      Either.isLeft(last)
+        ? Effect.fail(last.left)
+        : Effect.succeed(this.result({ reason: result.haltedReason, metadata: result.metadata })))
   }
 
   private loop(): Effect.Effect<ChatResult, Failure> {
@@ -386,7 +421,9 @@ export class Chat {
 
   private finalize(ending: Ending, error: AdapterError | UnknownTool | undefined): Effect.Effect<ChatResult, Failure> {
     const first = { pass1Halted: ending.reason, pass1Response: this.steps.at(-1)?.response ?? null }
-    const isOver = ending.reason !== "completed" && ending.reason !== "max_turns" && ending.reason !== "halt_when"
+    const lands = this.call.softLanding !== undefined && isBreach(ending.reason)
+    const isOver = !lands && ending.reason !== "completed" && ending.reason !== "max_turns" &&
+      ending.reason !== "halt_when"
     if (isOver) return this.complete(withMetadata(ending, { structuredFinalize: first }), error)
     return Effect.flatMap(this.lastTurn(this.call.finalizeNudge, this.call.responseFormat), (last) => {
       if (Either.isRight(last)) {
@@ -404,13 +441,11 @@ export class Chat {
   }
 
   private land(ending: Ending, nudge: string): Effect.Effect<ChatResult, Failure> {
-    return Effect.flatMap(this.lastTurn(nudge, this.call.responseFormat), (last) =>
-      this.complete(
-        withMetadata(ending, {
-          softLanding: Either.isRight(last) ? { landed: true } : { landed: false, error: summarize(last.left) }
-        }),
-        undefined
-      ))
+    return Effect.flatMap(this.lastTurn(nudge, this.call.responseFormat), (last) => {
+      const error = Either.isRight(last) ? last.right.error : last.left
+      const softLanding = error === undefined ? { landed: true } : { landed: false, error: summarize(error) }
+      return this.complete(withMetadata(ending, { softLanding }), undefined)
+    })
   }
 
   /** One more model call, without tools. Its failure is told, not thrown: the chat so far is worth more. */

@@ -4,7 +4,6 @@
  */
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
-import * as Stream from "effect/Stream"
 import type { AdapterError } from "../AdapterError.ts"
 import type { AdapterEvent } from "../Event.ts"
 import { roomIn, type Sink } from "./handover.ts"
@@ -45,13 +44,35 @@ export const readInto = (
   onError: (error: unknown) => AdapterError
 ): Effect.Effect<void, AdapterError> => {
   const intake = intakes.get(emit)
-  return intake === undefined ?
-    Stream.runForEach(
-      Stream.suspend(() => Stream.fromAsyncIterable(iterate(new AbortController().signal), onError)),
-      emit
-    ) :
-    readDirectly(iterate, intake, onError)
+  return intake === undefined ? readBy(iterate, emit, onError) : readDirectly(iterate, intake, onError)
 }
+
+const readBy = (
+  iterate: (signal: AbortSignal) => AsyncIterable<ReadonlyArray<AdapterEvent>>,
+  emit: Emit,
+  onError: (error: unknown) => AdapterError
+): Effect.Effect<void, AdapterError> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => new AbortController()),
+    ({ signal }) =>
+      Effect.flatMap(
+        Effect.try({ try: () => iterate(signal)[Symbol.asyncIterator](), catch: onError }),
+        (iterator) => {
+          const read: Effect.Effect<void, AdapterError> = Effect.flatMap(
+            Effect.tryPromise({ try: () => iterator.next(), catch: onError }),
+            (result) => result.done === true ? Effect.void : Effect.zipRight(emit(result.value), read)
+          )
+          return Effect.ensuring(read, dismiss(iterator))
+        }
+      ),
+    (controller) => Effect.sync(() => controller.abort())
+  )
+
+// A generator that waits inside cannot be told to return; the signal is what it should listen to.
+const dismiss = (iterator: AsyncIterator<unknown>): Effect.Effect<void> =>
+  Effect.sync(() => {
+    if (iterator.return !== undefined) iterator.return().then(undefined, () => {})
+  })
 
 const readDirectly = (
   iterate: (signal: AbortSignal) => AsyncIterable<ReadonlyArray<AdapterEvent>>,
@@ -60,15 +81,19 @@ const readDirectly = (
 ): Effect.Effect<void, AdapterError> =>
   Effect.async((resume, signal) => {
     const failed = (error: unknown): void => {
-      if (!signal.aborted) resume(Effect.fail(onError(error)))
+      if (!signal.aborted) resume(Effect.suspend(() => Effect.fail(onError(error))))
     }
     const opened = Either.try({ try: () => iterate(signal)[Symbol.asyncIterator](), catch: (error) => error })
     if (Either.isLeft(opened)) return failed(opened.left)
     const iterator = opened.right
     const read = (result: IteratorResult<ReadonlyArray<AdapterEvent>>): void => {
       if (signal.aborted) return
-      if (result.done === true) return resume(Effect.void)
-      intake.accept(result.value)
+      try {
+        if (result.done === true) return resume(Effect.void)
+        intake.accept(result.value)
+      } catch (error) {
+        return failed(error)
+      }
       if (intake.sink === undefined || intake.sink.hasRoom) next()
       else intake.sink.onRoom(next)
     }
@@ -80,8 +105,5 @@ const readDirectly = (
       }
     }
     next()
-    // A generator that waits inside cannot be told to return; the signal is what it should listen to.
-    return Effect.sync(() => {
-      if (iterator.return !== undefined) iterator.return().then(undefined, () => {})
-    })
+    return dismiss(iterator)
   })

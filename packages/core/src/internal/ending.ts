@@ -5,7 +5,6 @@ import type { AdapterError } from "../AdapterError.ts"
 import type { Halt } from "../Halt.ts"
 import type { HaltReason } from "../HaltReason.ts"
 import * as Message from "../Message.ts"
-import type { Response } from "../Response.ts"
 import type { StepResult } from "../StepResult.ts"
 import type { Thread } from "../Thread.ts"
 import { remember } from "./input.ts"
@@ -85,14 +84,12 @@ export const withMetadata = (ending: Ending, more: Ending["metadata"]): Ending =
   metadata: { ...ending.metadata, ...more }
 })
 
-// Nobody is going to answer calls of the last word.
-export const withoutCalls = (response: Response): Response =>
-  response.toolCalls.length === 0 || response.message === undefined
-    ? response
-    : { ...response, message: { ...response.message, toolCalls: [] } }
-
-/** The question as the assistant's own words, so that the person's answer follows it in history. */
+/**
+ * The question as the assistant's own words, so that the person's answer follows it in history. While other calls of the
+ * turn still want an answer, nobody may speak.
+ */
 export const withQuestion = (thread: Thread, step: StepResult): Thread => {
+  if (step.manualToolCalls.length > 0 || step.pendingApprovals.length > 0) return thread
   const [first] = step.pendingQuestions
   const message = Message.assistant(step.pendingQuestions.map(({ question }) => question).join("\n\n"), {
     metadata: { askUser: true, toolCallId: first!.toolCallId }

@@ -3,9 +3,10 @@
  */
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import * as Message from "../Message.ts"
 import { ResponseFormat, ToolChoice } from "../Request.ts"
 import type { Issue } from "../ValidationError.ts"
-import { issue, matches } from "./issues.ts"
+import { each, issue, matches } from "./issues.ts"
 import { describe, findNonJson, formatPath, isPlainObject, show } from "./json.ts"
 import { oneOf, optionIssues, toolIssues, unknownOptions, wholeNumber } from "./runOptions.ts"
 import { timeoutIssue } from "./toolOptions.ts"
@@ -51,6 +52,12 @@ export const engineIssues = (given: unknown): ReadonlyArray<Issue> =>
   isPlainObject(given)
     ? [...unknownOptions(ofEngine, given), ...settingIssues(given), ...givenTools(given["tools"])]
     : [issue([], "invalid_type", `write options such as { tools: […] }, not ${describe(given)}`)]
+
+/** Problems of settings without tools. */
+export const settingsIssues = (given: unknown): ReadonlyArray<Issue> =>
+  isPlainObject(given)
+    ? [...unknownOptions(settings, given), ...settingIssues(given)]
+    : [issue([], "invalid_type", `write settings such as { model: "…" }, not ${describe(given)}`)]
 
 /** Problems of the options of one call. */
 export const callIssues = (given: unknown): ReadonlyArray<Issue> =>
@@ -159,3 +166,42 @@ const budget = (value: unknown): ReadonlyArray<Issue> => {
     ...wholeNumber("maxRepeatedCalls", value["maxRepeatedCalls"])
   ].map((found) => ({ ...found, path: ["budget", ...found.path] }))
 }
+
+/** Problems of what `prepareStep` wants to change. */
+export const changeIssues = (given: Untyped, tools: ReadonlyMap<string, unknown>): ReadonlyArray<Issue> => {
+  const { activeTools, maxTokens, messages, model, temperature: warmth, toolChoice } = given
+  return [
+    ...unknownOptions(["model", "messages", "activeTools", "toolChoice", "temperature", "maxTokens"], given),
+    ...text("model", model),
+    ...temperature(warmth),
+    ...wholeNumber("maxTokens", maxTokens),
+    ...matches("toolChoice", ToolChoice, "\"auto\", \"none\", \"required\" or { tool: \"name\" }", toolChoice),
+    ...(isPlainObject(toolChoice) ? knownTools("toolChoice", [toolChoice["tool"]], tools) : []),
+    ...changedMessages(messages),
+    ...(activeTools === undefined
+      ? []
+      : Array.isArray(activeTools)
+      ? knownTools("activeTools", activeTools, tools)
+      : [issue(["activeTools"], "invalid_type", `write a list of names of tools, not ${show(activeTools)}`)])
+  ]
+}
+
+const changedMessages = (messages: unknown): ReadonlyArray<Issue> => {
+  if (messages === undefined) return []
+  return Array.isArray(messages) && messages.length > 0
+    ? each("messages", messages, Message.validate)
+    : [issue(["messages"], "invalid_type", `write a list of messages, not ${show(messages)}`)]
+}
+
+const knownTools = (
+  field: string,
+  names: ReadonlyArray<unknown>,
+  tools: ReadonlyMap<string, unknown>
+): ReadonlyArray<Issue> =>
+  names.filter((name) => typeof name !== "string" || !tools.has(name)).map((name) =>
+    issue(
+      [field],
+      "unknown_tool",
+      `no tool is named ${show(name)}; there are ${[...tools.keys()].join(", ") || "none"}`
+    )
+  )

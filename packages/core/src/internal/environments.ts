@@ -2,6 +2,7 @@
  * The services an engine's tools were given when it was built. Kept beside the engine, which stays a plain value.
  */
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import type { Service as Engine } from "../Engine.ts"
@@ -16,11 +17,15 @@ interface Captured {
 const captured = new WeakMap<Engine, Captured>()
 
 export const capture = (engine: Engine, environment: Context.Context<never>): Engine => {
-  // Where a tool runs and what its span hangs on is the business of the run, not of the day the engine was built.
-  const services = Context.omit(Tracer.ParentSpan, Scope.Scope)(environment as Context.Context<Tracer.ParentSpan>)
-  captured.set(engine, { environment: services as Context.Context<never>, tools: new Set(engine.tools) })
+  captured.set(engine, { environment: lasting(environment), tools: new Set(engine.tools) })
   return engine
 }
+
+// Where something runs and what its span hangs on is the business of the run, not of where its services came from.
+const lasting = (environment: Context.Context<never>): Context.Context<never> =>
+  Context.omit(Tracer.ParentSpan, Scope.Scope)(environment as Context.Context<Tracer.ParentSpan>) as Context.Context<
+    never
+  >
 
 /** An engine made from another one has its environment too. */
 export const derive = (from: Engine, engine: Engine): Engine => {
@@ -31,7 +36,24 @@ export const derive = (from: Engine, engine: Engine): Engine => {
 
 export const environmentOf = (engine: Engine): Context.Context<never> | undefined => captured.get(engine)?.environment
 
-export const toolEnvironment = (engine: Engine): (tool: Any) => Context.Context<never> | undefined => {
+/** The environment of an engine's tools, but for those a call brings along once more. */
+export const toolEnvironment = (
+  engine: Engine,
+  given: ReadonlyArray<Any>
+): (tool: Any) => Context.Context<never> | undefined => {
   const known = captured.get(engine)
-  return (tool) => known?.tools.has(tool) === true ? known.environment : undefined
+  return (tool) => known?.tools.has(tool) === true && !given.includes(tool) ? known.environment : undefined
+}
+
+/** A function whose Effects find the services of where the function was given, whoever runs them. */
+export const bound = <F>(callback: F, environment: Context.Context<never> | undefined): F => {
+  if (typeof callback !== "function" || environment === undefined) return callback
+  const services = lasting(environment)
+  const wrapped = (...args: ReadonlyArray<unknown>): unknown => {
+    const answer: unknown = callback(...args)
+    return Effect.isEffect(answer)
+      ? Effect.mapInputContext(answer as Effect.Effect<unknown, unknown>, (own) => Context.merge(own, services))
+      : answer
+  }
+  return wrapped as F
 }

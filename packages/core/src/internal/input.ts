@@ -87,6 +87,7 @@ const historyIssues = (messages: ReadonlyArray<Message.Message>): ReadonlyArray<
     if (message.role === "assistant" && message.toolCalls.length > 0) {
       asked = i
       open = new Set(message.toolCalls.map((call) => call.id))
+      if (open.size < message.toolCalls.length) found.push(repeated(i))
     }
   }
   close()
@@ -98,6 +99,13 @@ const unanswered = (index: number, id: string): Issue =>
     ["messages", index, "toolCalls"],
     "unanswered_call",
     `the call ${show(id)} has no answer; append Message.tool(${show(id)}, "…") before anything else is said`
+  )
+
+const repeated = (index: number): Issue =>
+  Issues.issue(
+    ["messages", index, "toolCalls"],
+    "duplicate_id",
+    "two calls of one message have the same id; each answer needs its own"
   )
 
 const orphan = (index: number, id: string): Issue =>

@@ -86,3 +86,7 @@ export const matches = <A, I>(
   value === undefined || Either.isRight(Schema.decodeUnknownEither(schema)(value))
     ? []
     : [issue([field], "invalid_shape", `write ${example}, not ${show(value)}`)]
+
+/** Problems as one sentence. */
+export const inWords = (issues: ReadonlyArray<Issue>): string =>
+  issues.map((found) => `${formatPath(found.path)}: ${found.message}`).join("; ")

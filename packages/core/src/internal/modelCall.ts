@@ -5,6 +5,7 @@ import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import { isAdapterEvent } from "../Adapter.ts"
@@ -45,16 +46,23 @@ export interface Answer {
   readonly error: AdapterError | undefined
 }
 
+export interface Terms {
+  /** What is left of the chat's time, in milliseconds. */
+  readonly limit: number
+  /** Nobody is going to answer tool calls any more: the model is not heard when it makes some. */
+  readonly isFinal: boolean
+}
+
 /** Asks the model. Fails only when nothing came; what was cut off is kept, with the error. */
 export const askModel = (
   surroundings: Surroundings,
   request: Request,
-  limit: number
+  terms: Terms
 ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> => {
   const { adapter } = surroundings.call.engine
   return traced(
-    Effect.suspend(() => new ModelCall(surroundings, request, limit).ask),
-    "allm.generate",
+    Effect.suspend(() => new ModelCall(surroundings, request, terms).ask),
+    { name: "allm.generate", kind: "client" },
     () => ({
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": adapter.name,
@@ -64,30 +72,33 @@ export const askModel = (
       "gen_ai.conversation.id": surroundings.call.run.shared.sessionId,
       "allm.request.id": surroundings.requestId
     }),
-    ({ error, response }) => ({
+    ({ response }) => ({
       "gen_ai.response.id": response.id,
       "gen_ai.response.model": response.model,
       "gen_ai.response.finish_reasons": response.finishReason === undefined ? undefined : [response.finishReason],
       "gen_ai.usage.input_tokens": response.usage.inputTokens,
-      "gen_ai.usage.output_tokens": response.usage.outputTokens,
-      "error.type": error?.reason
-    })
+      "gen_ai.usage.output_tokens": response.usage.outputTokens
+    }),
+    // An answer that broke off is kept, but its span has failed.
+    ({ error }) => error
   )
 }
 
 class ModelCall {
   private readonly surroundings: Surroundings
   private readonly request: Request
-  private readonly limit: number
+  private readonly terms: Terms
   private readonly fold = new ResponseFold()
   private readonly startedAt: bigint
   private lastEventAt: bigint
   private strays = 0
+  // Counts attempts and their ends: a fiber that was left behind speaks for an earlier number.
+  private turn = 0
 
-  constructor(surroundings: Surroundings, request: Request, limit: number) {
+  constructor(surroundings: Surroundings, request: Request, terms: Terms) {
     this.surroundings = surroundings
     this.request = request
-    this.limit = limit
+    this.terms = terms
     this.startedAt = surroundings.clock.unsafeCurrentTimeNanos()
     this.lastEventAt = this.startedAt
   }
@@ -102,10 +113,11 @@ class ModelCall {
   private attempt(): Effect.Effect<void, AdapterError> {
     const { call, clock, timekeeper } = this.surroundings
     this.lastEventAt = clock.unsafeCurrentTimeNanos()
-    const total = Math.min(call.requestTimeout, this.limit)
+    const total = Math.min(call.requestTimeout, this.timeLeft())
+    const emit = this.emit(++this.turn)
     return guarded(
-      Effect.suspend(() => call.engine.adapter.generate(this.request, this.emit)),
-      { clock, timekeeper, total, idle: call.idleTimeout, lastSign: () => this.lastEventAt },
+      Effect.suspend(() => call.engine.adapter.generate(this.request, emit)),
+      { clock, timekeeper, total, idle: call.idleTimeout, lastSign: this.lastSign, annotations: this.annotations },
       (which) =>
         Effect.fail(this.error("timeout", {
           detail: which === "total"
@@ -115,28 +127,53 @@ class ModelCall {
     )
   }
 
-  private readonly accept = (events: ReadonlyArray<AdapterEvent>): void => {
-    const { call, clock, sink } = this.surroundings
+  private timeLeft(): number {
+    if (this.terms.limit === Infinity) return Infinity
+    const elapsed = this.surroundings.clock.unsafeCurrentTimeNanos() - this.startedAt
+    return Math.max(0, this.terms.limit - Number(elapsed) / 1_000_000)
+  }
+
+  /** A reader that takes its time is not a model that is silent. */
+  private readonly lastSign = (): bigint => {
+    const { clock, sink } = this.surroundings
+    if (sink !== undefined && !sink.hasRoom) this.lastEventAt = clock.unsafeCurrentTimeNanos()
+    return this.lastEventAt
+  }
+
+  private get annotations(): HashMap.HashMap<string, unknown> {
+    const { call, requestId } = this.surroundings
+    const { sessionId } = call.run.shared
+    const ids = HashMap.make(["requestId", requestId as unknown])
+    return sessionId === undefined ? ids : HashMap.set(ids, "sessionId", sessionId)
+  }
+
+  private accept(events: ReadonlyArray<AdapterEvent>, turn: number): void {
+    if (turn !== this.turn) return
+    const { call, clock } = this.surroundings
     if (call.idleTimeout !== Infinity) this.lastEventAt = clock.unsafeCurrentTimeNanos()
     for (let i = 0; i < events.length; i++) {
       const event = events[i]!
       // An adapter cannot speak for the tools or the loop.
-      if (!isAdapterEvent(event)) {
-        this.strays++
-        continue
-      }
-      this.fold.add(event)
-      if (sink !== undefined && call.isForwarded(event)) sink.push(event)
+      if (!isAdapterEvent(event)) this.strays++
+      else if (!this.terms.isFinal) this.take(event)
+      else if (!callTags.has(event._tag)) this.take(withoutCalls(event))
     }
   }
 
-  private get emit(): Emit {
+  private take(event: AdapterEvent): void {
+    const { call, sink } = this.surroundings
+    this.fold.add(event)
+    if (sink !== undefined && call.isForwarded(event)) sink.push(event)
+  }
+
+  private emit(turn: number): Emit {
     const { call, sink } = this.surroundings
     const { onEvent } = call
-    if (onEvent === undefined) return emitTo({ accept: this.accept, sink })
+    const accept = (events: ReadonlyArray<AdapterEvent>): void => this.accept(events, turn)
+    if (onEvent === undefined) return emitTo({ accept, sink })
     const tell = (event: AdapterEvent): Effect.Effect<void> =>
       Effect.suspend(() => {
-        const told = onEvent(event)
+        const told = turn === this.turn ? onEvent(event) : undefined
         return Effect.isEffect(told) ? told as Effect.Effect<void, unknown> : Effect.void
       }).pipe(Effect.catchAllCause((cause) =>
         Cause.isInterruptedOnly(cause) ? Effect.interrupt : Effect.die(new EventCallbackFailure(cause))
@@ -144,7 +181,7 @@ class ModelCall {
     return (events) =>
       Effect.forEach(events, tell, { discard: true }).pipe(
         Effect.zipRight(Effect.suspend(() => {
-          this.accept(events)
+          accept(events)
           return sink === undefined ? Effect.void : roomIn(sink)
         }))
       )
@@ -154,6 +191,7 @@ class ModelCall {
     cause: Cause.Cause<AdapterError>,
     driver: Schedule.ScheduleDriver<unknown, AdapterError> | undefined
   ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
+    this.turn++
     if (Cause.isInterruptedOnly(cause)) {
       return this.settle(this.error("unknown", { detail: "the adapter interrupted itself" }))
     }
@@ -165,7 +203,9 @@ class ModelCall {
       ? failure
       : this.error("unknown", { detail: "the adapter crashed", cause: failure ?? Cause.squash(cause) })
     const { retry } = this.surroundings.call
-    if (this.fold.hasStarted || retry === undefined || !error.isRetryable) return this.settle(error)
+    if (this.fold.hasStarted || retry === undefined || !error.isRetryable || this.timeLeft() <= 0) {
+      return this.settle(error)
+    }
     return driver === undefined
       ? Effect.flatMap(Schedule.driver(retry), (started) => this.again(error, started))
       : this.again(error, driver)
@@ -175,11 +215,17 @@ class ModelCall {
     error: AdapterError,
     driver: Schedule.ScheduleDriver<unknown, AdapterError>
   ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
-    return Effect.matchEffect(driver.next(error), {
-      onFailure: () => this.settle(error),
+    const left = this.timeLeft()
+    const pause = left === Infinity ? driver.next(error) : Effect.timeoutFail(driver.next(error), {
+      duration: left,
+      onTimeout: () => this.error("timeout", { detail: `no time is left to repeat it: ${error.message}` })
+    })
+    return Effect.matchEffect(pause, {
+      // The schedule gives up with nothing to say.
+      onFailure: (late) => this.settle(late instanceof AdapterError ? late : error),
       onSuccess: () =>
         Effect.zipRight(
-          Effect.logDebug("model call repeated", error.message),
+          this.log(Effect.logDebug("model call repeated", error.message)),
           Effect.matchCauseEffect(this.attempt(), {
             onFailure: (cause) => this.failed(cause, driver),
             onSuccess: () => this.ended(driver)
@@ -191,6 +237,7 @@ class ModelCall {
   private ended(
     driver: Schedule.ScheduleDriver<unknown, AdapterError> | undefined
   ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
+    this.turn++
     const { problem } = this.fold
     if (problem === undefined || this.fold.error !== undefined) return this.settle(undefined)
     return this.failed(Cause.fail(this.error("malformed_response", { detail: problem })), driver)
@@ -199,7 +246,7 @@ class ModelCall {
   private settle(error: AdapterError | undefined): Effect.Effect<Answer, AdapterError> {
     const { call, clock, requestId } = this.surroundings
     const { adapter } = call.engine
-    if (error !== undefined && this.fold.hasStarted) this.accept([{ _tag: "ErrorOccurred", error }])
+    if (error !== undefined && this.fold.hasStarted) this.take({ _tag: "ErrorOccurred", error })
     const known = error ?? (this.fold.error instanceof AdapterError ? this.fold.error : undefined)
     const response = this.fold.response(requestId)
     Metrics.record(adapter.name, clock.unsafeCurrentTimeNanos() - this.startedAt, response.usage, known)
@@ -209,9 +256,17 @@ class ModelCall {
     return this.strays === 0
       ? settled
       : Effect.zipRight(
-        Effect.logWarning(`the adapter ${adapter.name} emitted ${this.strays} events that are not a model's; left out`),
+        this.log(
+          Effect.logWarning(
+            `the adapter ${adapter.name} emitted ${this.strays} events that are not a model's; left out`
+          )
+        ),
         settled
       )
+  }
+
+  private log(line: Effect.Effect<void>): Effect.Effect<void> {
+    return Effect.annotateLogs(line, Object.fromEntries(HashMap.toEntries(this.annotations)))
   }
 
   private error(
@@ -221,6 +276,13 @@ class ModelCall {
     return new AdapterError({ reason, provider: this.surroundings.call.engine.adapter.name, ...fields })
   }
 }
+
+const callTags: ReadonlySet<string> = new Set(["ToolCallStarted", "ToolCallDelta", "ToolCallCompleted"])
+
+const withoutCalls = (event: AdapterEvent): AdapterEvent =>
+  event._tag === "MessageCompleted" && event.message !== undefined
+    ? { ...event, message: { ...event.message, toolCalls: [] } }
+    : event
 
 /** The sum of what is known of the tokens. */
 export const tokensOf = (usage: Usage.Usage): number =>

@@ -28,6 +28,8 @@ export class ResponseFold {
   private blocks: Map<string, string> | undefined
   private reasoning = ""
   private drafts: Map<string, Draft> | undefined
+  // The id of two calls that are not the same.
+  private conflict: string | undefined
   private finishReason: FinishReason | undefined
   private rawFinishReason: string | undefined
   private usage: Usage | undefined
@@ -57,8 +59,7 @@ export class ResponseFold {
         this.draft(event.toolCallId).raw += event.delta
         return
       case "ToolCallCompleted":
-        this.draft(event.toolCall.id).completed = event.toolCall
-        return
+        return this.complete(event.toolCall)
       case "MessageStarted":
         this.id = event.id ?? this.id
         this.model = event.model ?? this.model
@@ -78,6 +79,12 @@ export class ResponseFold {
       default:
         return
     }
+  }
+
+  private complete(toolCall: ToolCall.ToolCall): void {
+    const draft = this.draft(toolCall.id)
+    if (draft.completed !== undefined && !isSameCall(draft.completed, toolCall)) this.conflict ??= toolCall.id
+    draft.completed = toolCall
   }
 
   private blockText(id: string | undefined): string {
@@ -162,10 +169,16 @@ export class ResponseFold {
   /** Why the answer cannot be used, if it cannot. */
   get problem(): string | undefined {
     if (!this.isComplete) return "the adapter ended without MessageCompleted"
-    for (const [id, draft] of this.drafts ?? []) {
+    const seen = new Set<string>()
+    for (const { id, name } of this.toolCalls()) {
       if (id === "") return "a tool call has no id"
-      if ((draft.completed?.name ?? draft.name) === "") return `the tool call ${JSON.stringify(id)} names no tool`
+      if (name === "") return `the tool call ${JSON.stringify(id)} names no tool`
+      if (seen.has(id)) this.conflict ??= id
+      seen.add(id)
     }
-    return undefined
+    return this.conflict === undefined ? undefined : `two tool calls have the id ${JSON.stringify(this.conflict)}`
   }
 }
+
+const isSameCall = (a: ToolCall.ToolCall, b: ToolCall.ToolCall): boolean =>
+  a.name === b.name && a.rawArguments === b.rawArguments && JSON.stringify(a.arguments) === JSON.stringify(b.arguments)

@@ -23,7 +23,7 @@ export const makeStep = (
   run: RunResult | undefined,
   mode: "auto" | "manual"
 ): StepResult => {
-  const isManual = mode === "manual" && asksForTools(response)
+  const isManual = mode === "manual" && asksForTools(response) && response.toolCalls.length > 0
   const toolResults = run?.messages ?? []
   const step: { -readonly [K in keyof StepResult]: StepResult[K] } = {
     thread: { messages: before.messages.concat(said(response), toolResults), metadata: before.metadata },

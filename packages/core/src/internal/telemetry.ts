@@ -93,10 +93,12 @@ export class Telemetry {
 
   failed(toolCall: ToolCall, error: ToolError): void {
     toolErrors.unsafeUpdate(1, tagLabel(error._tag))
+    // What the model sent may be quoted in the message, and no argument goes into a log by itself.
+    const { message } = withoutContent(error)
     const crashed = error._tag === "HandlerRaised" || error._tag === "HandlerExit"
     const line = crashed
-      ? Effect.logWarning(error.message, ...Option.toArray(Option.fromNullable(error.cause)))
-      : Effect.logDebug(error.message, ...Option.toArray(Option.fromNullable(error.cause)))
+      ? Effect.logWarning(message, ...Option.toArray(Option.fromNullable(error.cause)))
+      : Effect.logDebug(message, ...Option.toArray(Option.fromNullable(error.cause)))
     this.log(toolCall, line)
   }
 
