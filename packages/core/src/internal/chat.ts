@@ -6,6 +6,9 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import type * as Fiber from "effect/Fiber"
+import * as FiberRef from "effect/FiberRef"
+import * as HashMap from "effect/HashMap"
 import * as Random from "effect/Random"
 import * as Runtime from "effect/Runtime"
 import type { AdapterError } from "../AdapterError.ts"
@@ -37,7 +40,7 @@ import { changeIssues } from "./engineOptions.ts"
 import { summarize } from "./errorSummary.ts"
 import type { Fold } from "./fold.ts"
 import type { Sink } from "./handover.ts"
-import { readInput, remember } from "./input.ts"
+import { readInput } from "./input.ts"
 import { inWords } from "./issues.ts"
 import { describe, isPlainObject } from "./json.ts"
 import { askModel, EventCallbackFailure, type Surroundings, tokensOf } from "./modelCall.ts"
@@ -72,10 +75,22 @@ export const withChat = <A, E, R>(
         })
         const timekeeper = new Timekeeper(clock, fiber.currentScheduler, (effect) => Runtime.runFork(runtime, effect))
         const chat = new Chat({ call: call.right, requestId, clock, timekeeper, sink }, start.right.thread)
-        return Effect.ensuring(use(chat), Effect.sync(() => timekeeper.stop()))
+        return Effect.ensuring(
+          Effect.locally(use(chat), FiberRef.currentLogAnnotations, annotationsOf(fiber, requestId, options.sessionId)),
+          Effect.sync(() => timekeeper.stop())
+        )
       }
     )
   })
+
+const annotationsOf = (
+  fiber: Fiber.RuntimeFiber<unknown, unknown>,
+  requestId: string,
+  sessionId: string | undefined
+): HashMap.HashMap<string, unknown> => {
+  const own = HashMap.set(fiber.getFiberRef(FiberRef.currentLogAnnotations), "requestId", requestId)
+  return sessionId === undefined ? own : HashMap.set(own, "sessionId", sessionId)
+}
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
@@ -105,6 +120,8 @@ interface Variant {
   readonly responseFormat: ResponseFormat | undefined
 }
 
+const noChanges: StepChanges = {}
+
 export class Chat {
   private readonly surroundings: Surroundings
   private readonly call: CallSettings
@@ -125,7 +142,7 @@ export class Chat {
   // --- one model call -------------------------------------------------------------------------------------------------
 
   generate(): Effect.Effect<Response, Failure> {
-    const request = this.request(this.thread, {}, { isFinal: false, responseFormat: this.call.responseFormat })
+    const request = this.request(this.thread, noChanges, { isFinal: false, responseFormat: this.call.responseFormat })
     return Effect.map(this.ask(request), ({ response }) => response)
   }
 
@@ -145,6 +162,9 @@ export class Chat {
 
   private request(thread: Thread, changes: StepChanges, variant: Variant): Request {
     const { base, declarations } = this.call
+    if (changes === noChanges && !variant.isFinal && variant.responseFormat === undefined) {
+      return { ...base, messages: thread.messages, tools: declarations }
+    }
     const { toolChoice: ownChoice, ...rest } = base
     const toolChoice = changes.toolChoice ?? ownChoice
     const { activeTools } = changes
@@ -186,7 +206,7 @@ export class Chat {
 
   private takeTurn(variant: Variant): Effect.Effect<Turn, Failure> {
     const before = this.thread
-    if (this.call.prepareStep === undefined) return this.takeTurnWith(before, {}, variant)
+    if (this.call.prepareStep === undefined) return this.takeTurnWith(before, noChanges, variant)
     return Effect.flatMap(this.prepare(before), (changes) => this.takeTurnWith(before, changes, variant))
   }
 
@@ -216,8 +236,7 @@ export class Chat {
     const left = budget.maxToolCalls - this.ranCalls
     const timeLeft = this.timeLeft()
     this.count(response)
-    return runFold(response.toolCalls, tools, {
-      ...run,
+    return runFold(response.toolCalls, tools, run, {
       timekeeper,
       limit: timeLeft === Infinity ? undefined : timeLeft,
       allowance: left < response.toolCalls.length
@@ -233,7 +252,6 @@ export class Chat {
     error: AdapterError | undefined
   ): Effect.Effect<Turn> {
     const step = makeStep(before, response, fold?.result(), this.call.mode)
-    remember(step.thread.messages.slice(before.messages.length))
     this.thread = step.thread
     this.steps.push(step)
     this.surroundings.sink?.push({ _tag: "StepCompleted", result: step })
@@ -456,7 +474,6 @@ export class Chat {
     return Effect.suspend(() => {
       if (nudge !== "") {
         const message = Message.user(nudge)
-        remember([message])
         this.thread = { ...this.thread, messages: this.thread.messages.concat(message) }
       }
       return Effect.matchEffect(this.turn({ isFinal: true, responseFormat }), {

@@ -17,15 +17,18 @@ export interface Intake {
   readonly sink: Sink<never> | undefined
 }
 
-const intakes = new WeakMap<Emit, Intake>()
+/** An emit of our own knows where its events go. */
+interface OwnEmit extends Emit {
+  intake?: Intake
+}
 
 export const emitTo = (intake: Intake): Emit => {
-  const emit: Emit = (events) =>
+  const emit: OwnEmit = (events) =>
     Effect.suspend(() => {
       intake.accept(events)
       return intake.sink === undefined || intake.sink.hasRoom ? Effect.void : roomIn(intake.sink)
     })
-  intakes.set(emit, intake)
+  emit.intake = intake
   return emit
 }
 
@@ -43,7 +46,7 @@ export const readInto = (
   emit: Emit,
   onError: (error: unknown) => AdapterError
 ): Effect.Effect<void, AdapterError> => {
-  const intake = intakes.get(emit)
+  const { intake } = emit as OwnEmit
   return intake === undefined ? readBy(iterate, emit, onError) : readDirectly(iterate, intake, onError)
 }
 

@@ -7,7 +7,6 @@ import type { HaltReason } from "../HaltReason.ts"
 import * as Message from "../Message.ts"
 import type { StepResult } from "../StepResult.ts"
 import type { Thread } from "../Thread.ts"
-import { remember } from "./input.ts"
 import { isPlainObject, toJsonOrStandIn } from "./json.ts"
 import { asksForTools } from "./stepResult.ts"
 
@@ -94,7 +93,6 @@ export const withQuestion = (thread: Thread, step: StepResult): Thread => {
   const message = Message.assistant(step.pendingQuestions.map(({ question }) => question).join("\n\n"), {
     metadata: { askUser: true, toolCallId: first!.toolCallId }
   })
-  remember([message])
   return { ...thread, messages: thread.messages.concat(message) }
 }
 

@@ -6,9 +6,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
-import * as FiberRef from "effect/FiberRef"
-import * as FiberRefs from "effect/FiberRefs"
-import * as HashMap from "effect/HashMap"
 import * as Runtime from "effect/Runtime"
 import * as RuntimeFlags from "effect/RuntimeFlags"
 import type { Timed, Timekeeper } from "./timekeeper.ts"
@@ -22,8 +19,6 @@ export interface Limits {
   readonly idle: number
   /** When the last sign of life was, in nanoseconds of the clock. */
   readonly lastSign: () => bigint
-  /** Of everything the effect logs. */
-  readonly annotations: HashMap.HashMap<string, unknown>
 }
 
 /** Runs an effect within limits. `onExpired` makes the failure of one that was too slow. */
@@ -39,14 +34,7 @@ export const guarded = <A, E, E2>(
       runtimeFlags: RuntimeFlags.enable(runtimeFlags, RuntimeFlags.Interruption)
     })
     return Effect.async<A, E | E2>((resume) => {
-      const fiber = Runtime.runFork(runtime, effect, {
-        updateRefs: (refs, fiberId) =>
-          FiberRefs.updateAs(refs, {
-            fiberId,
-            fiberRef: FiberRef.currentLogAnnotations,
-            value: HashMap.union(FiberRefs.getOrDefault(refs, FiberRef.currentLogAnnotations), limits.annotations)
-          })
-      })
+      const fiber = Runtime.runFork(runtime, effect)
       const early = fiber.unsafePoll()
       if (early !== null) return resume(early)
       const guard = new Guard(

@@ -30,7 +30,7 @@ export const roomIn = (sink: Sink<never>): Effect.Effect<void> =>
 const room = 64
 
 // Turns of the scheduler without a new event after which a burst is over.
-const quietTurns = 4
+const quietTurns = 10
 
 class Handover<A, E> implements Sink<A> {
   private readonly scheduler: Scheduler.Scheduler

@@ -7,7 +7,7 @@ import * as Request from "../Request.ts"
 import * as Thread from "../Thread.ts"
 import type { Issue, ValidationError } from "../ValidationError.ts"
 import * as Issues from "./issues.ts"
-import { describe, isPlainObject, show } from "./json.ts"
+import { describe, isJsonAtAGlance, isPlainObject, show } from "./json.ts"
 
 export type Input = string | ReadonlyArray<Message.Message> | Thread.Thread | Request.Request
 
@@ -35,34 +35,51 @@ const nothing: Start = { thread: Thread.empty, request: undefined }
 const isRequest = (input: { readonly [key: string]: unknown }): boolean =>
   Object.keys(input).some((key) => key !== "messages" && key !== "metadata")
 
-// Messages are checked once; those of a long conversation come back with every turn of it.
-const checked = new WeakSet<object>()
-
 const fromThread = (input: { readonly [key: string]: unknown }): Either.Either<Start, ValidationError> => {
-  const { messages } = input
-  const isKnown = Array.isArray(messages) &&
-    messages.every((message: unknown) => isObject(message) && checked.has(message))
-  const thread: Either.Either<Thread.Thread, ValidationError> = isKnown
-    ? Either.right(input as unknown as Thread.Thread)
-    : Thread.validate(input)
-  return Either.flatMap(thread, (valid) => {
-    remember(valid.messages)
-    return Issues.toEither("invalid_thread", historyIssues(valid.messages), { thread: valid, request: undefined })
-  })
+  const thread = isPlainlyAThread(input) ? Either.right(input) : Thread.validate(input)
+  return Either.flatMap(
+    thread,
+    (valid) => Issues.toEither("invalid_thread", historyIssues(valid.messages), { thread: valid, request: undefined })
+  )
 }
 
 const fromRequest = (input: unknown): Either.Either<Start, ValidationError> =>
   Either.flatMap(Request.validate(input), (request) => {
-    remember(request.messages)
     const thread: Thread.Thread = { messages: request.messages, metadata: {} }
     return Issues.toEither("invalid_request", historyIssues(request.messages), { thread, request })
   })
 
-const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
+// A long conversation comes back with every turn of it: what is valid at first sight is not decoded again.
+const isPlainlyAThread = (input: object): input is Thread.Thread => {
+  const { messages, metadata } = input as { readonly messages?: unknown; readonly metadata?: unknown }
+  return Array.isArray(messages) && isPlainObject(metadata) && isJsonAtAGlance(metadata) &&
+    messages.every(isPlainlyAMessage)
+}
 
-/** Messages the library itself made or checked need no second look. */
-export const remember = (messages: ReadonlyArray<Message.Message>): void => {
-  for (const message of messages) checked.add(message)
+const isPlainlyAMessage = (message: unknown): boolean => {
+  if (!isPlainObject(message) || typeof message["content"] !== "string") return false
+  const { metadata, name } = message
+  if (!isPlainObject(metadata) || !isJsonAtAGlance(metadata)) return false
+  if (name !== undefined && typeof name !== "string") return false
+  switch (message["role"]) {
+    case "system":
+    case "user":
+      return true
+    case "assistant":
+      return Array.isArray(message["toolCalls"]) && message["toolCalls"].every(isPlainlyACall)
+    case "tool":
+      return typeof message["toolCallId"] === "string" && typeof message["isError"] === "boolean"
+    default:
+      return false
+  }
+}
+
+const isPlainlyACall = (call: unknown): boolean => {
+  if (!isPlainObject(call) || typeof call["id"] !== "string" || typeof call["name"] !== "string") return false
+  const { metadata, rawArguments } = call
+  return call["id"] !== "" && call["name"] !== "" && isPlainObject(metadata) && isJsonAtAGlance(metadata) &&
+    (rawArguments === undefined || typeof rawArguments === "string") &&
+    (!("arguments" in call) || isJsonAtAGlance(call["arguments"]))
 }
 
 /** Every tool message answers a call, and every call is answered before anyone speaks again. */

@@ -205,7 +205,7 @@ export const printOrStandIn = (value: unknown): string =>
   Either.merge(Either.mapLeft(printJson(toJsonOrStandIn(value)), ({ problem }) => `"[${problem}]"`))
 
 /** Whether a value is JSON without a doubt. A cycle or a deep value does not pass, nor one that cannot be looked at. */
-const isJsonAtAGlance = (value: unknown): boolean => {
+export const isJsonAtAGlance = (value: unknown): boolean => {
   try {
     return isShallowJson(value, 8)
   } catch {

@@ -5,10 +5,8 @@ import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as HashMap from "effect/HashMap"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
-import { isAdapterEvent } from "../Adapter.ts"
 import { AdapterError } from "../AdapterError.ts"
 import type { AdapterEvent, Event } from "../Event.ts"
 import type { Request } from "../Request.ts"
@@ -117,7 +115,7 @@ class ModelCall {
     const emit = this.emit(++this.turn)
     return guarded(
       Effect.suspend(() => call.engine.adapter.generate(this.request, emit)),
-      { clock, timekeeper, total, idle: call.idleTimeout, lastSign: this.lastSign, annotations: this.annotations },
+      { clock, timekeeper, total, idle: call.idleTimeout, lastSign: this.lastSign },
       (which) =>
         Effect.fail(this.error("timeout", {
           detail: which === "total"
@@ -140,30 +138,22 @@ class ModelCall {
     return this.lastEventAt
   }
 
-  private get annotations(): HashMap.HashMap<string, unknown> {
-    const { call, requestId } = this.surroundings
-    const { sessionId } = call.run.shared
-    const ids = HashMap.make(["requestId", requestId as unknown])
-    return sessionId === undefined ? ids : HashMap.set(ids, "sessionId", sessionId)
-  }
-
   private accept(events: ReadonlyArray<AdapterEvent>, turn: number): void {
     if (turn !== this.turn) return
     const { call, clock } = this.surroundings
     if (call.idleTimeout !== Infinity) this.lastEventAt = clock.unsafeCurrentTimeNanos()
     for (let i = 0; i < events.length; i++) {
       const event = events[i]!
-      // An adapter cannot speak for the tools or the loop.
-      if (!isAdapterEvent(event)) this.strays++
-      else if (!this.terms.isFinal) this.take(event)
-      else if (!callTags.has(event._tag)) this.take(withoutCalls(event))
+      if (!this.terms.isFinal) this.take(event)
+      else if (!callTags.has(event?._tag)) this.take(withoutCalls(event))
     }
   }
 
   private take(event: AdapterEvent): void {
     const { call, sink } = this.surroundings
-    this.fold.add(event)
-    if (sink !== undefined && call.isForwarded(event)) sink.push(event)
+    // An adapter cannot speak for the tools or the loop.
+    if (!this.fold.add(event)) this.strays++
+    else if (sink !== undefined && call.isForwarded(event)) sink.push(event)
   }
 
   private emit(turn: number): Emit {
@@ -225,7 +215,7 @@ class ModelCall {
       onFailure: (late) => this.settle(late instanceof AdapterError ? late : error),
       onSuccess: () =>
         Effect.zipRight(
-          this.log(Effect.logDebug("model call repeated", error.message)),
+          Effect.logDebug("model call repeated", error.message),
           Effect.matchCauseEffect(this.attempt(), {
             onFailure: (cause) => this.failed(cause, driver),
             onSuccess: () => this.ended(driver)
@@ -256,17 +246,11 @@ class ModelCall {
     return this.strays === 0
       ? settled
       : Effect.zipRight(
-        this.log(
-          Effect.logWarning(
-            `the adapter ${adapter.name} emitted ${this.strays} events that are not a model's; left out`
-          )
+        Effect.logWarning(
+          `the adapter ${adapter.name} emitted ${this.strays} events that are not a model's; left out`
         ),
         settled
       )
-  }
-
-  private log(line: Effect.Effect<void>): Effect.Effect<void> {
-    return Effect.annotateLogs(line, Object.fromEntries(HashMap.toEntries(this.annotations)))
   }
 
   private error(
@@ -277,10 +261,10 @@ class ModelCall {
   }
 }
 
-const callTags: ReadonlySet<string> = new Set(["ToolCallStarted", "ToolCallDelta", "ToolCallCompleted"])
+const callTags: ReadonlySet<string | undefined> = new Set(["ToolCallStarted", "ToolCallDelta", "ToolCallCompleted"])
 
 const withoutCalls = (event: AdapterEvent): AdapterEvent =>
-  event._tag === "MessageCompleted" && event.message !== undefined
+  event?._tag === "MessageCompleted" && event.message !== undefined
     ? { ...event, message: { ...event.message, toolCalls: [] } }
     : event
 

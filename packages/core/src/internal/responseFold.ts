@@ -36,34 +36,35 @@ export class ResponseFold {
   private given: AssistantMessage | undefined
   private metadata: { readonly [key: string]: unknown } = {}
 
-  add(event: AdapterEvent): void {
-    this.hasStarted = true
-    switch (event._tag) {
+  /** Tells whether it was an event of a model: what comes from outside may be anything. */
+  add(event: AdapterEvent): boolean {
+    switch (event?._tag) {
       case "TextDelta":
         if (event.id === undefined && this.blocks === undefined) this.text += event.delta
         else this.block(event.id, this.blockText(event.id) + event.delta)
-        return
+        break
       case "TextCompleted":
         if (event.id === undefined && this.blocks === undefined) this.text = event.text
         else this.block(event.id, event.text)
-        return
+        break
       case "ReasoningDelta":
         this.reasoning += event.delta
-        return
+        break
       case "ToolCallStarted": {
         const draft = this.draft(event.toolCallId)
         if (draft.name === "") draft.name = event.toolName
-        return
+        break
       }
       case "ToolCallDelta":
         this.draft(event.toolCallId).raw += event.delta
-        return
+        break
       case "ToolCallCompleted":
-        return this.complete(event.toolCall)
+        this.complete(event.toolCall)
+        break
       case "MessageStarted":
         this.id = event.id ?? this.id
         this.model = event.model ?? this.model
-        return
+        break
       case "MessageCompleted":
         this.isComplete = true
         this.given = event.message ?? this.given
@@ -71,14 +72,18 @@ export class ResponseFold {
         this.rawFinishReason = event.rawFinishReason ?? this.rawFinishReason
         this.usage = event.usage ?? this.usage
         if (event.metadata !== undefined) this.metadata = { ...this.metadata, ...event.metadata }
-        return
+        break
       case "ErrorOccurred":
         this.error = event.error
         this.finishReason = "error"
-        return
+        break
+      case "RawChunk":
+        break
       default:
-        return
+        return false
     }
+    this.hasStarted = true
+    return true
   }
 
   private complete(toolCall: ToolCall.ToolCall): void {

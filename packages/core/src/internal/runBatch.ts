@@ -28,19 +28,26 @@ export interface Resolved
   readonly concurrency: number | undefined
 }
 
+/** What all batches of a chat have in common. */
 export interface Settings extends Resolved {
   readonly shared: Shared
-  /** How many calls may run; the rest is answered without running. */
-  readonly allowance?: Plan["allowance"]
   /** The services a tool was given when its engine was built. */
   readonly environmentOf?: Plan["environmentOf"]
   /** Services that count unless the caller has them too. */
   readonly fallback?: Context.Context<never> | undefined
-  /** How long the batch as a whole may take, in milliseconds; what still runs then is stopped. */
-  readonly limit?: Plan["limit"]
-  /** Shared by all batches of a chat. */
-  readonly timekeeper?: Timekeeper | undefined
 }
+
+/** What only this batch has. */
+export interface Terms {
+  /** How many calls may run; the rest is answered without running. */
+  readonly allowance: Plan["allowance"]
+  /** How long the batch as a whole may take, in milliseconds; what still runs then is stopped. */
+  readonly limit: Plan["limit"]
+  /** Shared by all batches of a chat. */
+  readonly timekeeper: Timekeeper | undefined
+}
+
+const noTerms: Terms = { allowance: undefined, limit: undefined, timekeeper: undefined }
 
 const defaultTimeout = Duration.seconds(30)
 const defaultMaxArgumentsLength = 1_048_576
@@ -71,24 +78,41 @@ export const firstUnknown = (
     new UnknownTool({ toolName: unknown.name, toolCallId: unknown.id, available: [...tools.keys()] })
 }
 
+// A chat runs batch after batch with the same services.
+let lastMerge:
+  | readonly [own: Context.Context<never>, fallback: Context.Context<never>, Context.Context<never>]
+  | undefined
+
+const withFallback = (
+  own: Context.Context<never>,
+  fallback: Context.Context<never> | undefined
+): Context.Context<never> => {
+  if (fallback === undefined) return own
+  if (lastMerge === undefined || lastMerge[0] !== own || lastMerge[1] !== fallback) {
+    lastMerge = [own, fallback, Context.merge(fallback, own)]
+  }
+  return lastMerge[2]
+}
+
 export const runBatch = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyMap<string, Any>,
   settings: Settings,
   sink: Sink<ToolEvent> | undefined
-): Effect.Effect<RunResult> => Effect.map(runFold(calls, tools, settings, sink), (fold) => fold.result())
+): Effect.Effect<RunResult> => Effect.map(runFold(calls, tools, settings, noTerms, sink), (fold) => fold.result())
 
 /** Like `runBatch`, with everything the batch came to. */
 export const runFold = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyMap<string, Any>,
   settings: Settings,
+  { allowance, limit, timekeeper }: Terms,
   sink: Sink<ToolEvent> | undefined
 ): Effect.Effect<Fold> =>
   Effect.withFiberRuntime((parent, status) => {
     const clock = Context.get(parent.currentDefaultServices, Clock.Clock)
     const { fallback, shared } = settings
-    const context = fallback === undefined ? parent.currentContext : Context.merge(fallback, parent.currentContext)
+    const context = withFallback(parent.currentContext, fallback)
     const fibers = new CallFibers(parent, context, status.runtimeFlags, shared)
     const plan: Plan = {
       calls,
@@ -105,10 +129,10 @@ export const runFold = (
       clock,
       telemetry: new Telemetry(parent, clock, shared, fibers.fork),
       fibers,
-      timekeeper: settings.timekeeper ?? new Timekeeper(clock, parent.currentScheduler, fibers.fork),
-      ownsTimekeeper: settings.timekeeper === undefined,
-      allowance: settings.allowance,
-      limit: settings.limit,
+      timekeeper: timekeeper ?? new Timekeeper(clock, parent.currentScheduler, fibers.fork),
+      ownsTimekeeper: timekeeper === undefined,
+      allowance,
+      limit,
       environmentOf: settings.environmentOf,
       sink
     }
