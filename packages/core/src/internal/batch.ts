@@ -34,8 +34,6 @@ export interface Plan extends Rules {
   readonly clock: Clock.Clock
   readonly fibers: CallFibers
   readonly timekeeper: Timekeeper
-  /** Nobody else needs it after this batch. */
-  readonly ownsTimekeeper: boolean
   /** How long the batch as a whole may take, in milliseconds; what still runs then is stopped. */
   readonly limit: number | undefined
   /** How many calls may run, and what the others are told. */
@@ -57,16 +55,16 @@ export class Batch implements Host, Owner {
   private readonly surplus: ReadonlyArray<Call>
   private readonly running = new Set<Call>()
   private isWaitingForRoom = false
-  private readonly resume: (effect: Effect.Effect<void>) => void
+  private readonly onDone: () => void
   private left: number
   private pumping = false
   private halted = false
   private closed = false
   private onIdle: (() => void) | undefined
 
-  constructor(plan: Plan, resume: (effect: Effect.Effect<void>) => void) {
+  constructor(plan: Plan, onDone: () => void) {
     this.plan = plan
-    this.resume = resume
+    this.onDone = onDone
     this.fold = new Fold(plan.calls)
     const automatic: Array<Call> = []
     const manual: Array<ToolCall> = []
@@ -103,7 +101,7 @@ export class Batch implements Host, Owner {
       for (const call of this.running) this.interrupt(call)
       return Effect.uninterruptible(
         Effect.async<void>((resume) => {
-          this.onIdle = () => resume(Effect.sync(() => this.retire()))
+          this.onIdle = () => resume(Effect.void)
           this.checkIdle()
         })
       )
@@ -305,12 +303,7 @@ export class Batch implements Host, Owner {
 
   private complete(): void {
     this.closed = true
-    this.retire()
-    this.resume(Effect.void)
-  }
-
-  private retire(): void {
-    if (this.plan.ownsTimekeeper) this.plan.timekeeper.stop()
+    this.onDone()
   }
 }
 

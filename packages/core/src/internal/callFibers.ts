@@ -5,37 +5,28 @@
  * FiberRefs, and what a call that succeeded changed is given back, as when any fiber is joined.
  */
 import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import type * as FiberId from "effect/FiberId"
 import * as FiberRef from "effect/FiberRef"
 import * as FiberRefs from "effect/FiberRefs"
 import * as HashMap from "effect/HashMap"
 import * as Runtime from "effect/Runtime"
-import * as RuntimeFlags from "effect/RuntimeFlags"
 import { ToolContext } from "../ToolContext.ts"
 import type { Call } from "./call.ts"
+import type { Ground } from "./flow.ts"
 import type { Shared } from "./toolContext.ts"
 
 export class CallFibers {
   private readonly runtime: Runtime.Runtime<never>
   private readonly shared: Shared
-  private readonly changed: Array<FiberRefs.FiberRefs> = []
+  /** What calls that succeeded changed for good. */
+  readonly changed: Array<FiberRefs.FiberRefs> = []
   private sharedAnnotations: HashMap.HashMap<string, unknown> | undefined
 
-  constructor(
-    parent: Fiber.RuntimeFiber<unknown, unknown>,
-    context: Context.Context<never>,
-    flags: RuntimeFlags.RuntimeFlags,
-    shared: Shared
-  ) {
+  constructor(ground: Ground, context: Context.Context<never>, shared: Shared) {
     this.shared = shared
-    this.runtime = Runtime.make({
-      context,
-      fiberRefs: parent.getFiberRefs(),
-      // Tools can be stopped even where the caller cannot.
-      runtimeFlags: RuntimeFlags.enable(flags, RuntimeFlags.Interruption)
-    })
+    this.runtime = Runtime.make({ context, fiberRefs: ground.fiberRefs, runtimeFlags: ground.runtimeFlags })
   }
 
   /** For the batch's own work. */
@@ -100,12 +91,5 @@ export class CallFibers {
       value = before._tag === "Some" ? HashMap.set(value, key, before.value) : HashMap.remove(value, key)
     }
     return FiberRefs.updateAs(refs, { fiberId, fiberRef: FiberRef.currentLogAnnotations, value })
-  }
-
-  /** Gives the changes to the fiber that runs this. */
-  join(): Effect.Effect<void> {
-    return this.changed.length === 0
-      ? Effect.void
-      : Effect.forEach(this.changed, Effect.inheritFiberRefs, { discard: true })
   }
 }

@@ -2,15 +2,15 @@
  * The loop: one implementation behind `generate`, `step` and `chat`, and behind their streams.
  */
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as FiberRef from "effect/FiberRef"
+import * as FiberRefs from "effect/FiberRefs"
 import * as HashMap from "effect/HashMap"
 import * as Random from "effect/Random"
-import * as Runtime from "effect/Runtime"
 import type { AdapterError } from "../AdapterError.ts"
 import type { Options } from "../Allm.ts"
 import { CallbackFailed } from "../CallbackFailed.ts"
@@ -38,15 +38,16 @@ import {
 } from "./ending.ts"
 import { changeIssues } from "./engineOptions.ts"
 import { summarize } from "./errorSummary.ts"
+import * as Flow from "./flow.ts"
+import { Ground } from "./flow.ts"
 import type { Fold } from "./fold.ts"
 import type { Sink } from "./handover.ts"
 import { readInput } from "./input.ts"
 import { inWords } from "./issues.ts"
 import { describe, isPlainObject } from "./json.ts"
-import { askModel, EventCallbackFailure, type Surroundings, tokensOf } from "./modelCall.ts"
-import { firstUnknown, runFold } from "./runBatch.ts"
+import { type Answer, askModel, EventCallbackFailure, type Surroundings, tokensOf } from "./modelCall.ts"
+import { batch, firstUnknown } from "./runBatch.ts"
 import { asksForTools, makeStep } from "./stepResult.ts"
-import { Timekeeper } from "./timekeeper.ts"
 import { traced } from "./trace.ts"
 
 export type Failure = AdapterError | UnknownTool | ValidationError | CallbackFailed
@@ -58,7 +59,7 @@ export const withChat = <A, E, R>(
   sink: Sink<Event> | undefined,
   use: (chat: Chat) => Effect.Effect<A, Failure | E, R>
 ): Effect.Effect<A, Failure | E, Engine | R> =>
-  Effect.withFiberRuntime<A, Failure | E, Engine | R>((fiber) => {
+  Effect.withFiberRuntime<A, Failure | E, Engine | R>((fiber, { runtimeFlags }) => {
     const engine = Context.unsafeGet(fiber.currentContext, Engine)
     const start = readInput(input)
     if (Either.isLeft(start)) return start.left
@@ -67,29 +68,24 @@ export const withChat = <A, E, R>(
       (requestId) => {
         const call = resolve(engine, start.right, options, requestId, fiber.currentContext)
         if (Either.isLeft(call)) return call.left
-        const clock = Context.get(fiber.currentDefaultServices, Clock.Clock)
-        const runtime = Runtime.make({
-          context: fiber.currentContext,
-          fiberRefs: fiber.getFiberRefs(),
-          runtimeFlags: Runtime.defaultRuntimeFlags
-        })
-        const timekeeper = new Timekeeper(clock, fiber.currentScheduler, (effect) => Runtime.runFork(runtime, effect))
-        const chat = new Chat({ call: call.right, requestId, clock, timekeeper, sink }, start.right.thread)
-        return Effect.ensuring(
-          Effect.locally(use(chat), FiberRef.currentLogAnnotations, annotationsOf(fiber, requestId, options.sessionId)),
-          Effect.sync(() => timekeeper.stop())
-        )
+        const ground = new Ground(fiber, runtimeFlags, annotated(fiber, requestId, options.sessionId))
+        return use(new Chat({ call: call.right, requestId, clock: ground.clock, sink }, ground, start.right.thread))
       }
     )
   })
 
-const annotationsOf = (
+/** Whatever is logged on the way carries the ids of the call. */
+const annotated = (
   fiber: Fiber.RuntimeFiber<unknown, unknown>,
   requestId: string,
   sessionId: string | undefined
-): HashMap.HashMap<string, unknown> => {
+): FiberRefs.FiberRefs => {
   const own = HashMap.set(fiber.getFiberRef(FiberRef.currentLogAnnotations), "requestId", requestId)
-  return sessionId === undefined ? own : HashMap.set(own, "sessionId", sessionId)
+  return FiberRefs.updateAs(fiber.getFiberRefs(), {
+    fiberId: fiber.id(),
+    fiberRef: FiberRef.currentLogAnnotations,
+    value: sessionId === undefined ? own : HashMap.set(own, "sessionId", sessionId)
+  })
 }
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -120,10 +116,16 @@ interface Variant {
   readonly responseFormat: ResponseFormat | undefined
 }
 
+interface Ended {
+  readonly ending: Ending
+  readonly error: AdapterError | UnknownTool | undefined
+}
+
 const noChanges: StepChanges = {}
 
 export class Chat {
   private readonly surroundings: Surroundings
+  private readonly ground: Ground
   private readonly call: CallSettings
   private readonly steps: Array<StepResult> = []
   private readonly startedAt: bigint
@@ -132,8 +134,9 @@ export class Chat {
   private ranCalls = 0
   private repeats: Map<string, number> | undefined
 
-  constructor(surroundings: Surroundings, thread: Thread) {
+  constructor(surroundings: Surroundings, ground: Ground, thread: Thread) {
     this.surroundings = surroundings
+    this.ground = ground
     this.call = surroundings.call
     this.thread = thread
     this.startedAt = surroundings.clock.unsafeCurrentTimeNanos()
@@ -143,14 +146,14 @@ export class Chat {
 
   generate(): Effect.Effect<Response, Failure> {
     const request = this.request(this.thread, noChanges, { isFinal: false, responseFormat: this.call.responseFormat })
-    return Effect.map(this.ask(request), ({ response }) => response)
+    return this.ground.run(Flow.map(this.ask(request), ({ response }) => response))
   }
 
   private ask(
     request: Request,
     isFinal = false
-  ): Effect.Effect<Effect.Effect.Success<ReturnType<typeof askModel>>, Failure> {
-    return Effect.mapError(
+  ): Flow.Flow<Answer, Failure> {
+    return Flow.mapError<Answer, AdapterError | EventCallbackFailure, Failure>(
       askModel(this.surroundings, request, {
         // The last word is what is left to say when the time is over.
         limit: isFinal ? Infinity : this.timeLeft(),
@@ -187,13 +190,14 @@ export class Chat {
   // --- one turn -------------------------------------------------------------------------------------------------------
 
   step(): Effect.Effect<StepResult, Failure> {
-    return Effect.map(this.turn({ isFinal: false, responseFormat: this.call.responseFormat }), ({ step }) => step)
+    const turn = this.turn({ isFinal: false, responseFormat: this.call.responseFormat })
+    return this.ground.run(Flow.map(turn, ({ step }) => step))
   }
 
-  private turn(variant: Variant): Effect.Effect<Turn, Failure> {
+  private turn(variant: Variant): Flow.Flow<Turn, Failure> {
     const { call, requestId } = this.surroundings
     return traced(
-      Effect.suspend(() => this.takeTurn(variant)),
+      Flow.suspend(() => this.takeTurn(variant)),
       { name: "allm.step" },
       () => ({
         "allm.step.index": this.steps.length,
@@ -204,24 +208,24 @@ export class Chat {
     )
   }
 
-  private takeTurn(variant: Variant): Effect.Effect<Turn, Failure> {
+  private takeTurn(variant: Variant): Flow.Flow<Turn, Failure> {
     const before = this.thread
     if (this.call.prepareStep === undefined) return this.takeTurnWith(before, noChanges, variant)
-    return Effect.flatMap(this.prepare(before), (changes) => this.takeTurnWith(before, changes, variant))
+    return Flow.flatMap(this.prepare(before), (changes) => this.takeTurnWith(before, changes, variant))
   }
 
-  private takeTurnWith(before: Thread, changes: StepChanges, variant: Variant): Effect.Effect<Turn, Failure> {
+  private takeTurnWith(before: Thread, changes: StepChanges, variant: Variant): Flow.Flow<Turn, Failure> {
     const { mode, unknownTool } = this.call
     const tools = this.activeTools(changes)
     const { isFinal } = variant
-    return Effect.flatMap(this.ask(this.request(before, changes, variant), isFinal), ({ error, response }) => {
+    return Flow.flatMap(this.ask(this.request(before, changes, variant), isFinal), ({ error, response }) => {
       this.usage = Usage.add(this.usage, response.usage)
       if (isFinal || mode === "manual" || !asksForTools(response) || response.toolCalls.length === 0) {
         return this.finishTurn(before, response, undefined, error)
       }
       const unknown = unknownTool === "feedback" ? undefined : firstUnknown(response.toolCalls, tools)
-      if (unknown !== undefined) return unknown
-      return Effect.flatMap(this.runTools(response, tools), (fold) => this.finishTurn(before, response, fold, error))
+      if (unknown !== undefined) return Flow.fail(unknown)
+      return Flow.flatMap(this.runTools(response, tools), (fold) => this.finishTurn(before, response, fold, error))
     })
   }
 
@@ -230,14 +234,13 @@ export class Chat {
     return activeTools === undefined ? tools : new Map([...tools].filter(([name]) => activeTools.includes(name)))
   }
 
-  private runTools(response: Response, tools: CallSettings["tools"]): Effect.Effect<Fold> {
+  private runTools(response: Response, tools: CallSettings["tools"]): Flow.Flow<Fold, never> {
     const { budget, run } = this.call
-    const { sink, timekeeper } = this.surroundings
+    const { sink } = this.surroundings
     const left = budget.maxToolCalls - this.ranCalls
     const timeLeft = this.timeLeft()
     this.count(response)
-    return runFold(response.toolCalls, tools, run, {
-      timekeeper,
+    return batch(response.toolCalls, tools, run, {
       limit: timeLeft === Infinity ? undefined : timeLeft,
       allowance: left < response.toolCalls.length
         ? { calls: left, detail: `the budget of ${budget.maxToolCalls} tool calls is used up` }
@@ -250,45 +253,46 @@ export class Chat {
     response: Response,
     fold: Fold | undefined,
     error: AdapterError | undefined
-  ): Effect.Effect<Turn> {
+  ): Flow.Flow<Turn, never> {
     const step = makeStep(before, response, fold?.result(), this.call.mode)
     this.thread = step.thread
     this.steps.push(step)
     this.surroundings.sink?.push({ _tag: "StepCompleted", result: step })
-    return Effect.succeed({ step, halts: fold?.halts ?? [], error })
+    return Flow.succeed({ step, halts: fold?.halts ?? [], error })
   }
 
-  private prepare(thread: Thread): Effect.Effect<StepChanges, Failure> {
+  private prepare(thread: Thread): Flow.Flow<StepChanges, Failure> {
     const info = { stepIndex: this.steps.length, thread, steps: this.steps.slice() }
-    return Effect.flatMap(
+    return Flow.flatMap(
       this.consult("prepareStep", () => this.call.prepareStep!(info)),
       (changes) => {
-        if (changes === undefined) return Effect.succeed({})
+        if (changes === undefined) return Flow.succeed({})
         if (!isPlainObject(changes)) {
-          return Effect.fail(this.callbackFailed("prepareStep", `gave ${describe(changes)} instead of changes`))
+          return Flow.fail(this.callbackFailed("prepareStep", `gave ${describe(changes)} instead of changes`))
         }
         const found = changeIssues(changes, this.call.tools)
         return found.length === 0
-          ? Effect.succeed(changes as StepChanges)
-          : Effect.fail(this.callbackFailed("prepareStep", `gave changes that cannot be made: ${inWords(found)}`))
+          ? Flow.succeed(changes as StepChanges)
+          : Flow.fail(this.callbackFailed("prepareStep", `gave changes that cannot be made: ${inWords(found)}`))
       }
     )
   }
 
   /** Calls a function of the caller's. */
-  private consult(
-    callback: "haltWhen" | "prepareStep",
-    ask: () => unknown
-  ): Effect.Effect<unknown, CallbackFailed> {
-    const asked = Effect.suspend(() => {
-      const answer = ask()
-      return Effect.isEffect(answer) ? answer as Effect.Effect<unknown, unknown> : Effect.succeed(answer)
+  private consult(callback: "haltWhen" | "prepareStep", ask: () => unknown): Flow.Flow<unknown, CallbackFailed> {
+    return Flow.suspend(() => {
+      const asked = Either.try({ try: ask, catch: (defect) => Cause.die(defect) })
+      if (Either.isLeft(asked)) return Flow.fail(this.callbackFailed(callback, "failed", asked.left))
+      const answer = asked.right
+      if (!Effect.isEffect(answer)) return Flow.succeed(answer)
+      return Flow.flatMap(
+        Flow.exitOf(answer as Effect.Effect<unknown, unknown>),
+        (exit): Flow.Flow<unknown, CallbackFailed> =>
+          Exit.isSuccess(exit)
+            ? Flow.succeed(exit.value)
+            : Flow.fail(this.callbackFailed(callback, "failed", exit.cause))
+      )
     })
-    return Effect.catchAllCause(
-      asked,
-      (cause) =>
-        Cause.isInterruptedOnly(cause) ? Effect.interrupt : Effect.fail(this.callbackFailed(callback, "failed", cause))
-    )
   }
 
   private callbackFailed(
@@ -307,6 +311,10 @@ export class Chat {
   // --- the loop -------------------------------------------------------------------------------------------------------
 
   chat(): Effect.Effect<ChatResult, Failure> {
+    return this.ground.run(this.traced())
+  }
+
+  private traced(): Flow.Flow<ChatResult, Failure> {
     const { call, requestId } = this.surroundings
     return traced(
       this.loop(),
@@ -337,7 +345,7 @@ export class Chat {
   ): Effect.Effect<A, Failure | E, R> {
     const { call, ...rest } = this.surroundings
     const isTwoPass = call.structuredFinalize ?? call.declarations.length > 0
-    const chat = new Chat({ ...rest, call: { ...call, structuredFinalize: isTwoPass } }, this.thread)
+    const chat = new Chat({ ...rest, call: { ...call, structuredFinalize: isTwoPass } }, this.ground, this.thread)
     return Effect.flatMap(chat.chat(), (result) =>
       correction === undefined || result.haltedReason !== "completed"
         ? check(result)
@@ -345,17 +353,22 @@ export class Chat {
   }
 
   private mend(nudge: string, result: ChatResult): Effect.Effect<ChatResult, Failure> {
-    return Effect.flatMap(this.lastTurn(nudge, this.call.responseFormat), (last) =>
-      Either.isLeft(last)
-        ? Effect.fail(last.left)
-        : Effect.succeed(this.result({ reason: result.haltedReason, metadata: result.metadata })))
+    return this.ground.run(
+      Flow.flatMap(
+        this.lastTurn(nudge, this.call.responseFormat),
+        (last): Flow.Flow<ChatResult, Failure> =>
+          Either.isLeft(last)
+            ? Flow.fail(last.left)
+            : Flow.succeed(this.result({ reason: result.haltedReason, metadata: result.metadata }))
+      )
+    )
   }
 
-  private loop(): Effect.Effect<ChatResult, Failure> {
+  private loop(): Flow.Flow<ChatResult, Failure> {
     const { call } = this
     const isTwoPass = call.structuredFinalize === true
     const variant: Variant = { isFinal: false, responseFormat: isTwoPass ? undefined : call.responseFormat }
-    return Effect.flatMap(this.turns(variant), ({ ending, error }) => {
+    return Flow.flatMap(this.turns(variant), ({ ending, error }) => {
       if (isTwoPass) return this.finalize(ending, error)
       if (call.softLanding !== undefined && isBreach(ending.reason)) return this.land(ending, call.softLanding)
       return this.complete(ending, error)
@@ -363,39 +376,34 @@ export class Chat {
   }
 
   /** Turn after turn, until one of them ends the chat. A failure of the first is the chat's; later ones end it. */
-  private turns(
-    variant: Variant
-  ): Effect.Effect<{ readonly ending: Ending; readonly error: AdapterError | UnknownTool | undefined }, Failure> {
-    return Effect.matchEffect(this.turn(variant), {
-      onFailure: (error) => this.failedTurn(error),
-      onSuccess: (turn) =>
-        Effect.flatMap(
-          this.endingOf(turn),
-          (ending) => ending === undefined ? this.turns(variant) : Effect.succeed({ ending, error: turn.error })
-        )
-    })
+  private turns(variant: Variant): Flow.Flow<Ended, Failure> {
+    return Flow.loop(() =>
+      Flow.match<Turn, Failure, Ended | undefined, Failure>(this.turn(variant), {
+        onFailure: (error) => this.failedTurn(error),
+        onSuccess: (turn) =>
+          Flow.map(this.endingOf(turn), (ending) => ending === undefined ? undefined : { ending, error: turn.error })
+      })
+    )
   }
 
-  private failedTurn(
-    error: Failure
-  ): Effect.Effect<{ readonly ending: Ending; readonly error: AdapterError | UnknownTool | undefined }, Failure> {
-    if (error._tag === "CallbackFailed" || error._tag === "ValidationError") return Effect.fail(error)
+  private failedTurn(error: Failure): Flow.Flow<Ended, Failure> {
+    if (error._tag === "CallbackFailed" || error._tag === "ValidationError") return Flow.fail(error)
     if (error._tag === "AdapterError" && error.reason === "timeout" && this.timeLeft() <= 0) {
-      return Effect.succeed({ ending: breach("max_duration", this.call.budget.maxDuration), error: undefined })
+      return Flow.succeed({ ending: breach("max_duration", this.call.budget.maxDuration), error: undefined })
     }
-    if (this.steps.length === 0) return Effect.fail(error)
-    return Effect.succeed({ ending: { reason: "error", metadata: { error: summarize(error) } }, error })
+    if (this.steps.length === 0) return Flow.fail(error)
+    return Flow.succeed({ ending: { reason: "error", metadata: { error: summarize(error) } }, error })
   }
 
-  private endingOf(turn: Turn): Effect.Effect<Ending | undefined, Failure> {
+  private endingOf(turn: Turn): Flow.Flow<Ending | undefined, Failure> {
     const natural = this.isOutOfTime(turn)
       ? breach("max_duration", this.call.budget.maxDuration)
       : naturalEnding(turn, this.call.mode, this.steps.length - 1)
     if (natural !== undefined || this.call.haltWhen === undefined) {
-      return Effect.succeed(natural ?? this.exhaustion())
+      return Flow.succeed(natural ?? this.exhaustion())
     }
     const { haltWhen } = this.call
-    return Effect.map(this.consult("haltWhen", () => haltWhen(turn.step)), (halts): Ending | undefined =>
+    return Flow.map(this.consult("haltWhen", () => haltWhen(turn.step)), (halts): Ending | undefined =>
       halts
         ? { reason: "halt_when", metadata: { haltWhenStepIndex: this.steps.length - 1 } }
         : this.exhaustion())
@@ -437,13 +445,13 @@ export class Chat {
 
   // --- the last word --------------------------------------------------------------------------------------------------
 
-  private finalize(ending: Ending, error: AdapterError | UnknownTool | undefined): Effect.Effect<ChatResult, Failure> {
+  private finalize(ending: Ending, error: AdapterError | UnknownTool | undefined): Flow.Flow<ChatResult, Failure> {
     const first = { pass1Halted: ending.reason, pass1Response: this.steps.at(-1)?.response ?? null }
     const lands = this.call.softLanding !== undefined && isBreach(ending.reason)
     const isOver = !lands && ending.reason !== "completed" && ending.reason !== "max_turns" &&
       ending.reason !== "halt_when"
     if (isOver) return this.complete(withMetadata(ending, { structuredFinalize: first }), error)
-    return Effect.flatMap(this.lastTurn(this.call.finalizeNudge, this.call.responseFormat), (last) => {
+    return Flow.flatMap(this.lastTurn(this.call.finalizeNudge, this.call.responseFormat), (last) => {
       if (Either.isRight(last)) {
         const { error: late, step } = last.right
         const reason = step.response.finishReason === "error" ? "error" : "completed"
@@ -458,8 +466,8 @@ export class Chat {
     })
   }
 
-  private land(ending: Ending, nudge: string): Effect.Effect<ChatResult, Failure> {
-    return Effect.flatMap(this.lastTurn(nudge, this.call.responseFormat), (last) => {
+  private land(ending: Ending, nudge: string): Flow.Flow<ChatResult, Failure> {
+    return Flow.flatMap(this.lastTurn(nudge, this.call.responseFormat), (last) => {
       const error = Either.isRight(last) ? last.right.error : last.left
       const softLanding = error === undefined ? { landed: true } : { landed: false, error: summarize(error) }
       return this.complete(withMetadata(ending, { softLanding }), undefined)
@@ -470,27 +478,30 @@ export class Chat {
   private lastTurn(
     nudge: string,
     responseFormat: ResponseFormat | undefined
-  ): Effect.Effect<Either.Either<Turn, AdapterError | UnknownTool>, Failure> {
-    return Effect.suspend(() => {
+  ): Flow.Flow<Either.Either<Turn, AdapterError | UnknownTool>, Failure> {
+    return Flow.suspend(() => {
       if (nudge !== "") {
         const message = Message.user(nudge)
         this.thread = { ...this.thread, messages: this.thread.messages.concat(message) }
       }
-      return Effect.matchEffect(this.turn({ isFinal: true, responseFormat }), {
-        onFailure: (error) =>
-          error._tag === "AdapterError" || error._tag === "UnknownTool"
-            ? Effect.succeed(Either.left(error))
-            : Effect.fail(error),
-        onSuccess: (turn) => Effect.succeed(Either.right(turn))
-      })
+      return Flow.match<Turn, Failure, Either.Either<Turn, AdapterError | UnknownTool>, Failure>(
+        this.turn({ isFinal: true, responseFormat }),
+        {
+          onFailure: (error) =>
+            error._tag === "AdapterError" || error._tag === "UnknownTool"
+              ? Flow.succeed(Either.left(error))
+              : Flow.fail(error),
+          onSuccess: (turn) => Flow.succeed(Either.right(turn))
+        }
+      )
     })
   }
 
-  private complete(ending: Ending, error: AdapterError | UnknownTool | undefined): Effect.Effect<ChatResult> {
-    return Effect.sync(() => {
+  private complete(ending: Ending, error: AdapterError | UnknownTool | undefined): Flow.Flow<ChatResult, never> {
+    return Flow.suspend(() => {
       const result = this.result(ending, ending.reason === "error" ? error : undefined)
       this.surroundings.sink?.push({ _tag: "ChatCompleted", result })
-      return result
+      return Flow.succeed(result)
     })
   }
 

@@ -1,18 +1,14 @@
 /**
  * A hard limit around one effect, cheaper than `Effect.timeout` and harder: what does not stop when told to is left behind.
  */
-import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
-import * as Runtime from "effect/Runtime"
-import * as RuntimeFlags from "effect/RuntimeFlags"
-import type { Timed, Timekeeper } from "./timekeeper.ts"
+import type { Flow, Ground } from "./flow.ts"
+import type { Timed } from "./timekeeper.ts"
 
 export interface Limits {
-  readonly clock: Clock.Clock
-  readonly timekeeper: Timekeeper
   /** From start to end, in milliseconds. */
   readonly total: number
   /** Between two signs of life, in milliseconds. */
@@ -21,54 +17,45 @@ export interface Limits {
   readonly lastSign: () => bigint
 }
 
-/** Runs an effect within limits. `onExpired` makes the failure of one that was too slow. */
-export const guarded = <A, E, E2>(
-  effect: Effect.Effect<A, E>,
-  limits: Limits,
-  onExpired: (limit: "total" | "idle") => Effect.Effect<never, E2>
-): Effect.Effect<A, E | E2> =>
-  Effect.withFiberRuntime((parent, { runtimeFlags }) => {
-    const runtime = Runtime.make({
-      context: parent.currentContext,
-      fiberRefs: parent.getFiberRefs(),
-      runtimeFlags: RuntimeFlags.enable(runtimeFlags, RuntimeFlags.Interruption)
-    })
-    return Effect.async<A, E | E2>((resume) => {
-      const fiber = Runtime.runFork(runtime, effect)
-      const early = fiber.unsafePoll()
-      if (early !== null) return resume(early)
-      const guard = new Guard(
-        fiber,
-        limits,
-        (limit) => resume(limit === undefined ? Effect.interrupt : onExpired(limit))
-      )
+/** How a guarded effect ended: by itself, or because of a limit. */
+export type Ended<A, E> = Exit.Exit<A, E> | "total" | "idle"
+
+/** Runs an effect within limits. */
+export const guarded =
+  <A, E>(effect: Effect.Effect<A, E>, limits: Limits): Flow<Ended<A, E>, never> => (ground, ok) => {
+    const fiber = ground.fork(effect)
+    const early = fiber.unsafePoll()
+    if (early !== null) return ok(early)
+    ground.wait<Ended<A, E>>((proceed) => {
+      const guard = new Guard(ground, fiber, limits, proceed)
       fiber.addObserver((exit) => {
         const expired = guard.expiredBy
-        if (guard.settle()) resume(expired === undefined || Exit.isSuccess(exit) ? exit : onExpired(expired))
+        if (guard.settle()) proceed(expired === undefined || Exit.isSuccess(exit) ? exit : expired)
       })
-      return guard.cancel
-    })
-  })
+      return () => guard.cancel
+    }, ok)
+  }
 
 class Guard implements Timed {
   deadline = Infinity
   isSettled = false
   expiredBy: "total" | "idle" | undefined
   private readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
+  private readonly ground: Ground
   private readonly limits: Limits
-  private readonly onAbandoned: (limit: "total" | "idle" | undefined) => void
-  private readonly startedAt: bigint
+  private readonly onAbandoned: (limit: "total" | "idle") => void
 
   constructor(
+    ground: Ground,
     fiber: Fiber.RuntimeFiber<unknown, unknown>,
     limits: Limits,
-    onAbandoned: (limit: "total" | "idle" | undefined) => void
+    onAbandoned: (limit: "total" | "idle") => void
   ) {
+    this.ground = ground
     this.fiber = fiber
     this.limits = limits
     this.onAbandoned = onAbandoned
-    this.startedAt = limits.clock.unsafeCurrentTimeNanos()
-    limits.timekeeper.add(this, limits.total, this.startedAt)
+    ground.timekeeper.add(this, limits.total, ground.clock.unsafeCurrentTimeNanos())
     if (limits.idle !== Infinity) this.watchIdle()
   }
 
@@ -105,17 +92,17 @@ class Guard implements Timed {
       this.isSettled = true
       this.onCancelled()
     } else if (this.settle()) {
-      this.onAbandoned(this.expiredBy)
+      this.onAbandoned(this.expiredBy ?? "total")
     }
   }
 
   watchIdle(): void {
-    this.limits.timekeeper.add(new IdleWatch(this), this.limits.idle, this.limits.lastSign())
+    this.ground.timekeeper.add(new IdleWatch(this), this.limits.idle, this.limits.lastSign())
   }
 
   /** Whether nothing was heard for as long as the limit says. */
   get isIdle(): boolean {
-    const now = this.limits.clock.unsafeCurrentTimeNanos()
+    const now = this.ground.clock.unsafeCurrentTimeNanos()
     return Number(now - this.limits.lastSign()) / 1_000_000 >= this.limits.idle - 1
   }
 }

@@ -14,11 +14,11 @@ import type { Response } from "../Response.ts"
 import * as Usage from "../Usage.ts"
 import type { CallSettings } from "./callSettings.ts"
 import { type Emit, emitTo } from "./emit.ts"
+import * as Flow from "./flow.ts"
 import { guarded } from "./guarded.ts"
 import { roomIn, type Sink } from "./handover.ts"
 import * as Metrics from "./modelMetrics.ts"
 import { ResponseFold } from "./responseFold.ts"
-import type { Timekeeper } from "./timekeeper.ts"
 import { traced } from "./trace.ts"
 
 /** What a call shares with the rest of its chat. */
@@ -26,7 +26,6 @@ export interface Surroundings {
   readonly call: CallSettings
   readonly requestId: string
   readonly clock: Clock.Clock
-  readonly timekeeper: Timekeeper
   readonly sink: Sink<Event> | undefined
 }
 
@@ -56,10 +55,10 @@ export const askModel = (
   surroundings: Surroundings,
   request: Request,
   terms: Terms
-): Effect.Effect<Answer, AdapterError | EventCallbackFailure> => {
+): Flow.Flow<Answer, AdapterError | EventCallbackFailure> => {
   const { adapter } = surroundings.call.engine
   return traced(
-    Effect.suspend(() => new ModelCall(surroundings, request, terms).ask),
+    Flow.suspend(() => new ModelCall(surroundings, request, terms).attempt()),
     { name: "allm.generate", kind: "client" },
     () => ({
       "gen_ai.operation.name": "chat",
@@ -82,6 +81,8 @@ export const askModel = (
   )
 }
 
+type Asked = Flow.Flow<Answer, AdapterError | EventCallbackFailure>
+
 class ModelCall {
   private readonly surroundings: Surroundings
   private readonly request: Request
@@ -92,6 +93,7 @@ class ModelCall {
   private strays = 0
   // Counts attempts and their ends: a fiber that was left behind speaks for an earlier number.
   private turn = 0
+  private driver: Schedule.ScheduleDriver<unknown, AdapterError> | undefined
 
   constructor(surroundings: Surroundings, request: Request, terms: Terms) {
     this.surroundings = surroundings
@@ -101,28 +103,21 @@ class ModelCall {
     this.lastEventAt = this.startedAt
   }
 
-  get ask(): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
-    return Effect.matchCauseEffect(this.attempt(), {
-      onFailure: (cause) => this.failed(cause, undefined),
-      onSuccess: () => this.ended(undefined)
-    })
-  }
-
-  private attempt(): Effect.Effect<void, AdapterError> {
-    const { call, clock, timekeeper } = this.surroundings
+  attempt(): Asked {
+    const { call, clock } = this.surroundings
     this.lastEventAt = clock.unsafeCurrentTimeNanos()
     const total = Math.min(call.requestTimeout, this.timeLeft())
     const emit = this.emit(++this.turn)
-    return guarded(
-      Effect.suspend(() => call.engine.adapter.generate(this.request, emit)),
-      { clock, timekeeper, total, idle: call.idleTimeout, lastSign: this.lastSign },
-      (which) =>
-        Effect.fail(this.error("timeout", {
-          detail: which === "total"
-            ? `the model call took longer than ${total} ms`
-            : `nothing came from the model for ${call.idleTimeout} ms`
-        }))
-    )
+    const asked = Effect.suspend(() => call.engine.adapter.generate(this.request, emit))
+    return Flow.flatMap(guarded(asked, { total, idle: call.idleTimeout, lastSign: this.lastSign }), (ended) => {
+      this.turn++
+      if (typeof ended !== "string") return Exit.isSuccess(ended) ? this.ended() : this.failed(ended.cause)
+      return this.refused(this.error("timeout", {
+        detail: ended === "total"
+          ? `the model call took longer than ${total} ms`
+          : `nothing came from the model for ${call.idleTimeout} ms`
+      }))
+    })
   }
 
   private timeLeft(): number {
@@ -177,63 +172,60 @@ class ModelCall {
       )
   }
 
-  private failed(
-    cause: Cause.Cause<AdapterError>,
-    driver: Schedule.ScheduleDriver<unknown, AdapterError> | undefined
-  ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
-    this.turn++
+  private failed(cause: Cause.Cause<AdapterError>): Asked {
     if (Cause.isInterruptedOnly(cause)) {
       return this.settle(this.error("unknown", { detail: "the adapter interrupted itself" }))
     }
     for (const defect of Cause.defects(cause)) {
-      if (defect instanceof EventCallbackFailure) return Effect.fail(defect)
+      if (defect instanceof EventCallbackFailure) return Flow.fail(defect)
     }
     const failure = Option.getOrUndefined(Cause.failureOption(cause))
-    const error = failure instanceof AdapterError
-      ? failure
-      : this.error("unknown", { detail: "the adapter crashed", cause: failure ?? Cause.squash(cause) })
+    return this.refused(
+      failure instanceof AdapterError
+        ? failure
+        : this.error("unknown", { detail: "the adapter crashed", cause: failure ?? Cause.squash(cause) })
+    )
+  }
+
+  /** Asks again, as long as nothing came and it may help. */
+  private refused(error: AdapterError): Asked {
     const { retry } = this.surroundings.call
     if (this.fold.hasStarted || retry === undefined || !error.isRetryable || this.timeLeft() <= 0) {
       return this.settle(error)
     }
-    return driver === undefined
-      ? Effect.flatMap(Schedule.driver(retry), (started) => this.again(error, started))
-      : this.again(error, driver)
+    return Flow.flatMap(Flow.exitOf(this.pause(error, retry)), (exit) => {
+      if (Exit.isSuccess(exit)) return this.attempt()
+      const late = Option.getOrUndefined(Cause.failureOption(exit.cause))
+      // The schedule gives up with nothing to say.
+      return this.settle(late instanceof AdapterError ? late : error)
+    })
   }
 
-  private again(
+  private pause(
     error: AdapterError,
-    driver: Schedule.ScheduleDriver<unknown, AdapterError>
-  ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
+    retry: Schedule.Schedule<unknown, AdapterError>
+  ): Effect.Effect<void, AdapterError | Option.Option<never>> {
+    const driver = this.driver === undefined ? Schedule.driver(retry) : Effect.succeed(this.driver)
+    const next = Effect.flatMap(driver, (started) => {
+      this.driver = started
+      return Effect.mapError(started.next(error), () => Option.none())
+    })
     const left = this.timeLeft()
-    const pause = left === Infinity ? driver.next(error) : Effect.timeoutFail(driver.next(error), {
+    const paused = left === Infinity ? next : Effect.timeoutFail(next, {
       duration: left,
       onTimeout: () => this.error("timeout", { detail: `no time is left to repeat it: ${error.message}` })
     })
-    return Effect.matchEffect(pause, {
-      // The schedule gives up with nothing to say.
-      onFailure: (late) => this.settle(late instanceof AdapterError ? late : error),
-      onSuccess: () =>
-        Effect.zipRight(
-          Effect.logDebug("model call repeated", error.message),
-          Effect.matchCauseEffect(this.attempt(), {
-            onFailure: (cause) => this.failed(cause, driver),
-            onSuccess: () => this.ended(driver)
-          })
-        )
-    })
+    return Effect.zipRight(paused, Effect.logDebug("model call repeated", error.message))
   }
 
-  private ended(
-    driver: Schedule.ScheduleDriver<unknown, AdapterError> | undefined
-  ): Effect.Effect<Answer, AdapterError | EventCallbackFailure> {
-    this.turn++
+  private ended(): Asked {
     const { problem } = this.fold
-    if (problem === undefined || this.fold.error !== undefined) return this.settle(undefined)
-    return this.failed(Cause.fail(this.error("malformed_response", { detail: problem })), driver)
+    return problem === undefined || this.fold.error !== undefined
+      ? this.settle(undefined)
+      : this.refused(this.error("malformed_response", { detail: problem }))
   }
 
-  private settle(error: AdapterError | undefined): Effect.Effect<Answer, AdapterError> {
+  private settle(error: AdapterError | undefined): Asked {
     const { call, clock, requestId } = this.surroundings
     const { adapter } = call.engine
     if (error !== undefined && this.fold.hasStarted) this.take({ _tag: "ErrorOccurred", error })
@@ -241,16 +233,13 @@ class ModelCall {
     const response = this.fold.response(requestId)
     Metrics.record(adapter.name, clock.unsafeCurrentTimeNanos() - this.startedAt, response.usage, known)
     const settled = error !== undefined && !this.fold.hasStarted
-      ? Exit.fail(error)
-      : Exit.succeed({ response, error: known })
-    return this.strays === 0
-      ? settled
-      : Effect.zipRight(
-        Effect.logWarning(
-          `the adapter ${adapter.name} emitted ${this.strays} events that are not a model's; left out`
-        ),
-        settled
-      )
+      ? Flow.fail(error)
+      : Flow.succeed({ response, error: known })
+    if (this.strays === 0) return settled
+    const line = Effect.logWarning(
+      `the adapter ${adapter.name} emitted ${this.strays} events that are not a model's; left out`
+    )
+    return Flow.flatMap(Flow.exitOf(line), () => settled)
   }
 
   private error(

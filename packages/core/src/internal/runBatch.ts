@@ -1,7 +1,6 @@
 /**
  * Running a batch with everything about it decided: what `ToolRunner` and the loop have in common.
  */
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -14,10 +13,11 @@ import type { Options, RunResult } from "../ToolRunner.ts"
 import { UnknownTool } from "../UnknownTool.ts"
 import { Batch, type Plan } from "./batch.ts"
 import { CallFibers } from "./callFibers.ts"
+import * as Flow from "./flow.ts"
+import { Ground } from "./flow.ts"
 import type { Fold } from "./fold.ts"
 import type { Sink } from "./handover.ts"
 import { Telemetry } from "./telemetry.ts"
-import { Timekeeper } from "./timekeeper.ts"
 import type { Shared } from "./toolContext.ts"
 import { positiveDuration } from "./toolOptions.ts"
 
@@ -43,11 +43,9 @@ export interface Terms {
   readonly allowance: Plan["allowance"]
   /** How long the batch as a whole may take, in milliseconds; what still runs then is stopped. */
   readonly limit: Plan["limit"]
-  /** Shared by all batches of a chat. */
-  readonly timekeeper: Timekeeper | undefined
 }
 
-const noTerms: Terms = { allowance: undefined, limit: undefined, timekeeper: undefined }
+const noTerms: Terms = { allowance: undefined, limit: undefined }
 
 const defaultTimeout = Duration.seconds(30)
 const defaultMaxArgumentsLength = 1_048_576
@@ -94,52 +92,58 @@ const withFallback = (
   return lastMerge[2]
 }
 
+/** A batch as an Effect of its own. */
 export const runBatch = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyMap<string, Any>,
   settings: Settings,
   sink: Sink<ToolEvent> | undefined
-): Effect.Effect<RunResult> => Effect.map(runFold(calls, tools, settings, noTerms, sink), (fold) => fold.result())
+): Effect.Effect<RunResult> =>
+  Effect.withFiberRuntime((fiber, { runtimeFlags }) =>
+    new Ground(fiber, runtimeFlags).run(
+      Flow.map(batch(calls, tools, settings, noTerms, sink), (fold) => fold.result())
+    )
+  )
 
-/** Like `runBatch`, with everything the batch came to. */
-export const runFold = (
+/** A batch as part of a flow, with everything it came to. */
+export const batch = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyMap<string, Any>,
   settings: Settings,
-  { allowance, limit, timekeeper }: Terms,
+  { allowance, limit }: Terms,
   sink: Sink<ToolEvent> | undefined
-): Effect.Effect<Fold> =>
-  Effect.withFiberRuntime((parent, status) => {
-    const clock = Context.get(parent.currentDefaultServices, Clock.Clock)
-    const { fallback, shared } = settings
-    const context = withFallback(parent.currentContext, fallback)
-    const fibers = new CallFibers(parent, context, status.runtimeFlags, shared)
-    const plan: Plan = {
-      calls,
-      tools,
-      executor: Context.get(context, ToolExecutor),
-      encoder: Context.get(context, ToolResultEncoder),
-      onToolError: settings.onToolError,
-      toolTimeout: settings.toolTimeout,
-      concurrency: settings.concurrency ?? defaultConcurrency(calls.length),
-      siblings: settings.siblings,
-      shared,
-      approvals: settings.approvals,
-      maxArgumentsLength: settings.maxArgumentsLength,
-      clock,
-      telemetry: new Telemetry(parent, clock, shared, fibers.fork),
-      fibers,
-      timekeeper: timekeeper ?? new Timekeeper(clock, parent.currentScheduler, fibers.fork),
-      ownsTimekeeper: timekeeper === undefined,
-      allowance,
-      limit,
-      environmentOf: settings.environmentOf,
-      sink
-    }
-    let batch: Batch
-    return Effect.async<void>((resume) => {
-      batch = new Batch(plan, resume)
-      batch.start()
-      return batch.cancel()
-    }).pipe(Effect.flatMap(() => Effect.as(fibers.join(), batch.fold)))
+): Flow.Flow<Fold, never> =>
+(ground, ok) => {
+  const { fallback, shared } = settings
+  const context = withFallback(ground.context, fallback)
+  const fibers = new CallFibers(ground, context, shared)
+  const plan: Plan = {
+    calls,
+    tools,
+    executor: Context.get(context, ToolExecutor),
+    encoder: Context.get(context, ToolResultEncoder),
+    onToolError: settings.onToolError,
+    toolTimeout: settings.toolTimeout,
+    concurrency: settings.concurrency ?? defaultConcurrency(calls.length),
+    siblings: settings.siblings,
+    shared,
+    approvals: settings.approvals,
+    maxArgumentsLength: settings.maxArgumentsLength,
+    clock: ground.clock,
+    telemetry: new Telemetry(ground, context, shared, fibers.fork),
+    fibers,
+    timekeeper: ground.timekeeper,
+    allowance,
+    limit,
+    environmentOf: settings.environmentOf,
+    sink
+  }
+  ground.wait<Batch>((proceed) => {
+    const running = new Batch(plan, () => proceed(running))
+    running.start()
+    return () => running.cancel()
+  }, ({ fold }) => {
+    ground.adopt(fibers.changed)
+    ok(fold)
   })
+}

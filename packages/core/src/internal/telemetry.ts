@@ -5,55 +5,44 @@ import type * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
 import * as MetricLabel from "effect/MetricLabel"
 import * as Option from "effect/Option"
-import * as Tracer from "effect/Tracer"
 import { abandonedFibers, CaptureContent, toolCalls, toolDuration, toolErrors } from "../Telemetry.ts"
 import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import { InvalidArguments, isToolError, type ToolError } from "../ToolError.ts"
 import type { ToolOutcome } from "../ToolResult.ts"
 import type { Call } from "./call.ts"
+import type { Ground } from "./flow.ts"
 import { printOrStandIn } from "./json.ts"
 import type { Shared } from "./toolContext.ts"
-import { isListening } from "./trace.ts"
+import type { Spans } from "./trace.ts"
 
 export class Telemetry {
-  private readonly parent: Fiber.RuntimeFiber<unknown, unknown>
   private readonly clock: Clock.Clock
   private readonly shared: Shared
   private readonly fork: (effect: Effect.Effect<void>) => unknown
-  private readonly tracer: Tracer.Tracer | undefined
+  private readonly spans: Spans | undefined
   private readonly capture: boolean
 
   constructor(
-    parent: Fiber.RuntimeFiber<unknown, unknown>,
-    clock: Clock.Clock,
+    ground: Ground,
+    context: Context.Context<never>,
     shared: Shared,
     fork: (effect: Effect.Effect<void>) => unknown
   ) {
-    this.parent = parent
-    this.clock = clock
+    this.clock = ground.clock
     this.shared = shared
     this.fork = fork
-    const listening = isListening(parent)
-    this.tracer = listening ? parent.currentTracer : undefined
-    this.capture = listening && Context.get(parent.currentContext, CaptureContent)
+    this.spans = ground.spans
+    this.capture = ground.spans !== undefined && Context.get(context, CaptureContent)
   }
 
   start(call: Call): void {
-    if (this.tracer === undefined) return
+    if (this.spans === undefined) return
     const { toolCall } = call
-    const span = this.tracer.span(
-      "allm.tool",
-      Context.getOption(this.parent.currentContext, Tracer.ParentSpan),
-      Context.empty(),
-      [],
-      call.startedAt,
-      "internal"
-    )
+    const span = this.spans.make("allm.tool", "internal", call.startedAt)
     span.attribute("gen_ai.operation.name", "execute_tool")
     span.attribute("gen_ai.tool.type", "function")
     span.attribute("gen_ai.tool.name", toolCall.name)
