@@ -2,6 +2,7 @@
 import { Tool, ToolCall, ToolResult, ToolRunner } from "@allm/core"
 import { Effect, Schema } from "effect"
 import * as BatchView from "./lib/BatchView.ts"
+import * as Screen from "./lib/Screen.ts"
 
 const getWeather = Tool.make("get_weather", {
   description: "Weather of a city",
@@ -66,4 +67,4 @@ const calls = [
 
 const tools = [getWeather, searchFlights, bookHotel, callMuseum, sendFax, exchangeRate, setBudget, submitPlan]
 
-BatchView.main(BatchView.show(calls, ToolRunner.stream(calls, tools, { concurrency: 5 })))
+Screen.main(BatchView.show(calls, ToolRunner.stream(calls, tools, { concurrency: 5 })))
