@@ -69,7 +69,7 @@ export class AdapterError extends Schema.TaggedError<AdapterError>("@allm/core/A
   reason: Reason,
   provider: Schema.optionalWith(Schema.String, { exact: true }),
   detail: Schema.optionalWith(Schema.String, { exact: true }),
-  status: Schema.optionalWith(Schema.Number, { exact: true }),
+  status: Schema.optionalWith(Schema.Finite, { exact: true }),
   /** How long the provider asks to wait. */
   retryAfter: Schema.optionalWith(Schema.Duration, { exact: true }),
   requestId: Schema.optionalWith(Schema.String, { exact: true }),

@@ -105,7 +105,7 @@ export interface Settings<E = unknown, RE = never, RH = never, RP = never, RO = 
   readonly maxArgumentsLength?: number | undefined
   /** How a model call that failed before its first event is repeated. Default `AdapterError.retrySchedule()`. */
   readonly retry?: Schedule.Schedule<unknown, AdapterError> | false | undefined
-  /** The hard limit of one model call. Default 10 minutes. */
+  /** The hard limit of each attempt at a model call. Default 10 minutes. */
   readonly requestTimeout?: Duration.DurationInput | undefined
   /** How long a model call may be silent. No limit by default. */
   readonly idleTimeout?: Duration.DurationInput | undefined
@@ -323,7 +323,7 @@ export const mergeTools = (
 }
 
 /**
- * Settings over settings: what is given beats what was there, `params` and `context` are merged.
+ * Settings over settings: what is given beats what was there, `params`, `context` and `budget` are merged.
  *
  * @since 0.1.0
  * @category combinators
@@ -333,9 +333,11 @@ export const merge = <S extends object>(own: S, given: S): S => {
   for (const [key, value] of Object.entries(given)) {
     if (value === undefined) continue
     const before = merged[key]
-    merged[key] = (key === "params" || key === "context") && isPlainObject(before) && isPlainObject(value)
+    merged[key] = mergedKeys.has(key) && isPlainObject(before) && isPlainObject(value)
       ? { ...before, ...value }
       : value
   }
   return merged as S
 }
+
+const mergedKeys: ReadonlySet<string> = new Set(["params", "context", "budget"])

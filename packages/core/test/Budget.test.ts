@@ -188,7 +188,7 @@ describe("budget", () => {
         assert.deepStrictEqual(result.metadata, { limit: 1000 })
         assert.deepStrictEqual(resultsOf(result), [["c0", "rested"], [
           "c1",
-          "{\"error\":\"tool error (rest): interrupted: stopped because another call ended the turn; " +
+          "{\"error\":\"tool error (rest): interrupted: stopped because the turn was ended; " +
           "it may have taken effect\"}"
         ]])
       }).pipe(
@@ -256,9 +256,9 @@ describe("budget", () => {
         const [result] = yield* during("1 second", Allm.chat("hi", { budget, concurrency: 1 }))
 
         assert.deepStrictEqual(resultsOf(result).map(([, content]) => content), [
-          "{\"error\":\"tool error (never): interrupted: stopped because another call ended the turn; " +
+          "{\"error\":\"tool error (never): interrupted: stopped because the turn was ended; " +
           "it may have taken effect\"}",
-          "{\"error\":\"tool error (echo): skipped: not started because another call ended the turn\"}"
+          "{\"error\":\"tool error (echo): skipped: not started because the turn was ended\"}"
         ])
       }).pipe(Effect.provide(Fake.engine({ tools, script: calls(call("c0", "never"), call("c1", "echo")) }))))
 

@@ -245,12 +245,12 @@ describe("ToolRunner: interruption", () => {
         assert.deepStrictEqual(messages.map(({ content, isError }) => ({ content, isError })), [
           {
             content: "{\"error\":\"tool error (waiting): interrupted: " +
-              "stopped because another call ended the turn; it may have taken effect\"}",
+              "stopped because the turn was ended; it may have taken effect\"}",
             isError: true
           },
           { content: "null", isError: false },
           {
-            content: "{\"error\":\"tool error (waiting): skipped: not started because another call ended the turn\"}",
+            content: "{\"error\":\"tool error (waiting): skipped: not started because the turn was ended\"}",
             isError: true
           }
         ])

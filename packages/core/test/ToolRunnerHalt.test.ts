@@ -48,10 +48,10 @@ const settled = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 const stopped = (name: string) =>
   JSON.stringify({
-    error: `tool error (${name}): interrupted: stopped because another call ended the turn; it may have taken effect`
+    error: `tool error (${name}): interrupted: stopped because the turn was ended; it may have taken effect`
   })
 const skipped = (name: string) =>
-  JSON.stringify({ error: `tool error (${name}): skipped: not started because another call ended the turn` })
+  JSON.stringify({ error: `tool error (${name}): skipped: not started because the turn was ended` })
 
 describe("ToolRunner, halting", () => {
   describe("by a failure", () => {

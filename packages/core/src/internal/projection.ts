@@ -35,9 +35,9 @@ export const forModel = (
     case "Denied":
       return { error: error.detail === undefined ? plain(error) : `${plain(error)}: ${error.detail}` }
     case "Interrupted":
-      return { error: `${plain(error)}: stopped because another call ended the turn; it may have taken effect` }
+      return { error: `${plain(error)}: stopped because the turn was ended; it may have taken effect` }
     case "Skipped":
-      return { error: `${plain(error)}: ${error.detail ?? "not started because another call ended the turn"}` }
+      return { error: `${plain(error)}: ${error.detail ?? "not started because the turn was ended"}` }
     default:
       return { error: plain(error), ...defect }
   }
