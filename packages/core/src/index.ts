@@ -110,6 +110,20 @@ export * as Request from "./Request.ts"
 export * as Response from "./Response.ts"
 
 /**
+ * A conversation that outlives a request: a plain value that goes in, and comes out changed.
+ *
+ * @since 0.1.0
+ */
+export * as Session from "./Session.ts"
+
+/**
+ * The failure of an operation that does not fit where a session stands.
+ *
+ * @since 0.1.0
+ */
+export * as SessionError from "./SessionError.ts"
+
+/**
  * What one turn of the loop came to.
  *
  * @since 0.1.0
