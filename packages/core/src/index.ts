@@ -184,6 +184,13 @@ export * as ToolError from "./ToolError.ts"
 export * as ToolExecutor from "./ToolExecutor.ts"
 
 /**
+ * What survives the death of a process in the middle of a batch.
+ *
+ * @since 0.1.0
+ */
+export * as ToolJournal from "./ToolJournal.ts"
+
+/**
  * The four explicit results of a tool handler.
  *
  * A handler may return a bare value: that is `ok(value)`. The other three say something a value cannot.

@@ -47,6 +47,8 @@ export class Call implements Reporter, Timed {
   stage: "gate" | "run" | "policy" = "run"
   /** Its result is with the encoder. */
   encoding = false
+  /** The journal knows that it started, and not yet how it ended. */
+  isNoted = false
   fault: ToolError.ToolError | undefined
   span: Tracer.Span | undefined
   private exclusive: Exclusion | undefined

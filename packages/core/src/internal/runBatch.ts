@@ -9,6 +9,7 @@ import type { ToolEvent } from "../Event.ts"
 import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import { ToolExecutor } from "../ToolExecutor.ts"
+import { ToolJournal } from "../ToolJournal.ts"
 import { ToolResultEncoder } from "../ToolResultEncoder.ts"
 import type { Options, RunResult } from "../ToolRunner.ts"
 import { UnknownTool } from "../UnknownTool.ts"
@@ -16,6 +17,7 @@ import { Batch, type Plan } from "./batch.ts"
 import { CallFibers } from "./callFibers.ts"
 import type { Fold } from "./fold.ts"
 import type { Sink } from "./handover.ts"
+import { CallJournal } from "./journal.ts"
 import { Telemetry } from "./telemetry.ts"
 import { Timekeeper } from "./timekeeper.ts"
 import type { Shared } from "./toolContext.ts"
@@ -35,6 +37,8 @@ export interface Settings extends Resolved {
   readonly environmentOf?: Plan["environmentOf"]
   /** Services that count unless the caller has them too. */
   readonly fallback?: Context.Context<never> | undefined
+  /** Counts before one in the context. */
+  readonly journal?: typeof ToolJournal.Service | undefined
 }
 
 /** What only this batch has. */
@@ -94,6 +98,15 @@ const withFallback = (
   return lastMerge[2]
 }
 
+const journalOf = (
+  sessionId: string,
+  settings: Settings,
+  context: Context.Context<never>
+): CallJournal | undefined => {
+  const journal = settings.journal ?? context.unsafeMap.get(ToolJournal.key) as typeof ToolJournal.Service | undefined
+  return journal === undefined ? undefined : new CallJournal(journal, sessionId)
+}
+
 export const runBatch = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyMap<string, Any>,
@@ -127,6 +140,7 @@ export const runFold = (
       approvals: settings.approvals,
       maxArgumentsLength: settings.maxArgumentsLength,
       clock,
+      journal: shared.sessionId === undefined ? undefined : journalOf(shared.sessionId, settings, context),
       telemetry: new Telemetry(parent, clock, shared, fibers.fork),
       fibers,
       timekeeper: timekeeper ?? new Timekeeper(clock, parent.currentScheduler, fibers.fork),
