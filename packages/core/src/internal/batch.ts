@@ -92,7 +92,7 @@ export class Batch implements Host, Owner {
     if (this.plan.limit !== undefined) this.stopAfter(this.plan.limit, true)
     for (const call of this.surplus) {
       this.admit(call)
-      this.course.skip(call, this.plan.allowance!.detail)
+      this.attempt(call, () => this.course.drop(call, this.plan.allowance!.detail))
     }
     this.pump()
   }
@@ -272,14 +272,16 @@ export class Batch implements Host, Owner {
 
   stopSiblings(): void {
     if (this.closed) return
+    const running = [...this.running]
     for (const call of this.order.drop()) {
       this.admit(call)
-      this.course.skip(call)
+      this.attempt(call, () => this.course.drop(call))
     }
-    for (const call of this.running) {
+    for (const call of running) {
       if (call.stage === "policy") continue
       call.stopped = true
-      this.interrupt(call)
+      // What is being looked up may be a result.
+      if (call.stage !== "prepare") this.interrupt(call)
     }
     this.pump()
   }

@@ -181,28 +181,29 @@ export class Course {
   }
 
   /** Notes the call down before it can have an effect, or answers it with what was noted of it. */
-  private prepare(call: Call, tool: Any, journal: CallJournal): void {
+  private prepare(call: Call, tool: Any, journal: CallJournal, detail?: string): void {
     const decoded = compiledOf(tool).decode(call.toolCall.arguments)
-    // Never reaches the handler: there is nothing to note.
-    if (Either.isEither(decoded) && Either.isLeft(decoded)) return this.perform(call, tool)
+    if (Either.isEither(decoded) && Either.isLeft(decoded)) {
+      // Never reaches the handler: there is nothing to note.
+      return call.stopped ? this.skip(call, detail) : this.perform(call, tool)
+    }
+    call.stage = "prepare"
     this.host.stage(call, journal.prepare(call.toolCall), (exit) => {
+      call.stage = "run"
       if (Exit.isFailure(exit)) {
-        return call.stopped
-          ? this.skip(call)
-          : this.failed(call, notNoted(call.ids, exit.cause))
+        return call.stopped ? this.skip(call, detail) : this.failed(call, notNoted(call.ids, exit.cause))
       }
       const prepared = exit.value
       switch (prepared?._tag) {
         case "Settled":
           return this.replay(call, tool, prepared.entry)
         case "New":
-        case "InDoubt": {
           call.isNoted = true
-          if (prepared._tag === "InDoubt" && tool.replay === "never") {
-            return this.failed(call, new ToolError.OutcomeUnknown(call.ids))
-          }
-          return call.stopped ? this.skip(call) : this.perform(call, tool)
-        }
+          return call.stopped ? this.skip(call, detail) : this.perform(call, tool)
+        case "InDoubt":
+          call.isNoted = true
+          if (tool.replay === "never") return this.failed(call, new ToolError.OutcomeUnknown(call.ids))
+          return call.stopped ? this.interrupted(call) : this.perform(call, tool)
         default:
           return this.failed(call, notNoted(call.ids, Cause.die(`the journal gave ${describe(prepared)}`)))
       }
@@ -524,8 +525,16 @@ export class Course {
     this.halting(call, invalidReturn(call.ids, "the onToolError function failed", cause))
   }
 
-  /** Never started: a sibling halted, or there is no budget left. */
-  skip(call: Call, detail?: string): void {
+  /** Will not be started: a sibling halted, or there is no budget left. What was noted of it counts all the same. */
+  drop(call: Call, detail?: string): void {
+    const { journal } = this.rules
+    if (journal === undefined || call.tool === undefined) return this.skip(call, detail)
+    call.stopped = true
+    this.prepare(call, call.tool, journal, detail)
+  }
+
+  /** Never started. */
+  private skip(call: Call, detail?: string): void {
     call.stage = "policy"
     this.reported(call, new ToolError.Skipped({ ...call.ids, ...(detail === undefined ? {} : { detail }) }))
   }
