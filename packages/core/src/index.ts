@@ -124,11 +124,25 @@ export * as Session from "./Session.ts"
 export * as SessionError from "./SessionError.ts"
 
 /**
+ * Where sessions are kept between requests, processes and crashes.
+ *
+ * @since 0.1.0
+ */
+export * as SessionStore from "./SessionStore.ts"
+
+/**
  * What one turn of the loop came to.
  *
  * @since 0.1.0
  */
 export * as StepResult from "./StepResult.ts"
+
+/**
+ * What can go wrong between the library and a place where it keeps things.
+ *
+ * @since 0.1.0
+ */
+export * as StoreError from "./StoreError.ts"
 
 /**
  * What operators can measure.
