@@ -1,4 +1,4 @@
-import { ToolCall } from "@allm/core"
+import type { ToolCall } from "@allm/core"
 import { NodeContext } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"

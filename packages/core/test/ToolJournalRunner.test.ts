@@ -1,4 +1,5 @@
-import { Allm, Fake, OnToolError, Tool, ToolCall, ToolError, ToolJournal, ToolResult, ToolRunner } from "@allm/core"
+import { Allm, Fake, OnToolError, Tool, ToolCall, ToolJournal, ToolResult, ToolRunner } from "@allm/core"
+import type { ToolError } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Chunk, Deferred, Effect, Fiber, Logger, Schema, Stream, TestClock } from "effect"
 
@@ -298,7 +299,7 @@ describe("ToolJournal in a run", () => {
         const result = yield* ToolRunner.run([call("c0", "pay")], [tool], { ...inSession, onToolError: "halt" })
 
         assert.strictEqual(result.halt?.reason, "tool_error")
-        assert.strictEqual((result.halt?.error as ToolError.ToolError)._tag, "OutcomeUnknown")
+        assert.deepInclude(result.halt?.error, { _tag: "OutcomeUnknown", toolCallId: "c0" })
       }).pipe(withMemory))
   })
 
