@@ -1,4 +1,14 @@
-import { Fake, Message, Session, type SessionError, Tool, ToolCall } from "@allm/core"
+import {
+  type Allm,
+  type Engine,
+  Fake,
+  Message,
+  Session,
+  type SessionError,
+  Tool,
+  ToolCall,
+  type ToolError
+} from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Schema, Stream } from "effect"
 
@@ -77,6 +87,8 @@ type Name = keyof typeof sessions
 const streamed = <A, E, R>(turn: Session.Turn<A, E, R>) => Effect.zipRight(Stream.runDrain(turn.events), turn.outcome)
 const sessionOf = <A, E, R>(outcome: Effect.Effect<Session.Outcome<A>, E, R>) =>
   Effect.map(outcome, ({ session }) => session)
+
+type Refusal = Allm.ChatError | SessionError.SessionError | ToolError.EncodingFailed
 
 const operations = {
   start: (session: Session.Session) => sessionOf(Session.start(session)),
@@ -250,7 +262,7 @@ describe("status × operation", () => {
         Effect.gen(function*() {
           const session: Session.Session = sessions[name]
           const before = JSON.stringify(session)
-          const outcome = yield* Effect.either(operations[operation](session))
+          const outcome = yield* Effect.either<Session.Session, Refusal, Engine.Engine>(operations[operation](session))
 
           assert.strictEqual(JSON.stringify(session), before)
           if (typeof cell === "string") {
