@@ -124,6 +124,13 @@ export * as Session from "./Session.ts"
 export * as SessionError from "./SessionError.ts"
 
 /**
+ * Folding the events of a turn into the session it leaves, where only the events are at hand: at the other end of a wire.
+ *
+ * @since 0.1.0
+ */
+export * as SessionReducer from "./SessionReducer.ts"
+
+/**
  * Where sessions are kept between requests, processes and crashes.
  *
  * @since 0.1.0
