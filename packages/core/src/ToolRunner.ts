@@ -19,6 +19,7 @@ import type { OnToolError } from "./OnToolError.ts"
 import type * as Tool from "./Tool.ts"
 import type { ToolCall } from "./ToolCall.ts"
 import type { ToolError } from "./ToolError.ts"
+import type { ToolJournal } from "./ToolJournal.ts"
 import type { ToolOutcome } from "./ToolResult.ts"
 import { UnknownTool } from "./UnknownTool.ts"
 import type { ValidationError } from "./ValidationError.ts"
@@ -63,6 +64,8 @@ export interface Options<T extends Tool.Any = Tool.Any, R = never> {
   readonly engine?: unknown
   /** Decisions about calls that need approval, by call id. */
   readonly approvals?: { readonly [toolCallId: string]: ApprovalDecision } | undefined
+  /** Notes calls down, so that a crash loses no result. Goes with `sessionId`; default is the one in the context, if any. */
+  readonly journal?: typeof ToolJournal.Service | undefined
   /** Longer arguments are refused. Default 1 MiB of characters. */
   readonly maxArgumentsLength?: number | undefined
 }
@@ -182,6 +185,7 @@ const execute = (
         sessionId: options.sessionId,
         requestId: options.requestId,
         engine: options.engine
-      }
+      },
+      journal: options.journal
     }, sink)
   })

@@ -36,6 +36,7 @@ export const Reason = Schema.Literal(
   "invalid_tool",
   "invalid_tool_call",
   "invalid_thread",
+  "invalid_session",
   "invalid_options",
   "unsupported_capability"
 )

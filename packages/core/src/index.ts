@@ -110,11 +110,46 @@ export * as Request from "./Request.ts"
 export * as Response from "./Response.ts"
 
 /**
+ * A conversation that outlives a request: a plain value that goes in, and comes out changed.
+ *
+ * @since 0.1.0
+ */
+export * as Session from "./Session.ts"
+
+/**
+ * The failure of an operation that does not fit where a session stands.
+ *
+ * @since 0.1.0
+ */
+export * as SessionError from "./SessionError.ts"
+
+/**
+ * Folding the events of a turn into the session it leaves, where only the events are at hand: at the other end of a wire.
+ *
+ * @since 0.1.0
+ */
+export * as SessionReducer from "./SessionReducer.ts"
+
+/**
+ * Where sessions are kept between requests, processes and crashes.
+ *
+ * @since 0.1.0
+ */
+export * as SessionStore from "./SessionStore.ts"
+
+/**
  * What one turn of the loop came to.
  *
  * @since 0.1.0
  */
 export * as StepResult from "./StepResult.ts"
+
+/**
+ * What can go wrong between the library and a place where it keeps things.
+ *
+ * @since 0.1.0
+ */
+export * as StoreError from "./StoreError.ts"
 
 /**
  * What operators can measure.
@@ -168,6 +203,13 @@ export * as ToolError from "./ToolError.ts"
  * @since 0.1.0
  */
 export * as ToolExecutor from "./ToolExecutor.ts"
+
+/**
+ * What survives the death of a process in the middle of a batch.
+ *
+ * @since 0.1.0
+ */
+export * as ToolJournal from "./ToolJournal.ts"
 
 /**
  * The four explicit results of a tool handler.

@@ -49,6 +49,7 @@ describe("ValidationError", () => {
       "invalid_tool",
       "invalid_tool_call",
       "invalid_thread",
+      "invalid_session",
       "invalid_options",
       "unsupported_capability"
     ])

@@ -5,6 +5,7 @@
  * inside a single `Effect.async`. Such fibers are nobody's children, so what Effect does for children is done here: they are interrupted with the caller, they
  * see and give back its FiberRefs, and their defects are caught.
  */
+import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -17,9 +18,10 @@ import type { ToolCall } from "../ToolCall.ts"
 import * as ToolError from "../ToolError.ts"
 import { Call, type Owner } from "./call.ts"
 import type { CallFibers } from "./callFibers.ts"
-import { type Completed, Course, type Host, type Rules } from "./course.ts"
+import { Course, type Host, type Rules } from "./course.ts"
 import { Fold } from "./fold.ts"
 import { roomIn, type Sink } from "./handover.ts"
+import type { Completed, Ending } from "./journal.ts"
 import { Order } from "./order.ts"
 import type { Timed, Timekeeper } from "./timekeeper.ts"
 import type { Shared } from "./toolContext.ts"
@@ -88,7 +90,7 @@ export class Batch implements Host, Owner {
     if (this.plan.limit !== undefined) this.stopAfter(this.plan.limit, true)
     for (const call of this.surplus) {
       this.admit(call)
-      this.course.skip(call, this.plan.allowance!.detail)
+      this.attempt(call, () => this.course.drop(call, this.plan.allowance!.detail))
     }
     this.pump()
   }
@@ -167,6 +169,23 @@ export class Batch implements Host, Owner {
       (value) => waiter(Exit.succeed(value)),
       (reason: unknown) => waiter(Exit.die(reason))
     )
+  }
+
+  record(call: Call, effect: Effect.Effect<void, unknown>, next: (exit: Exit.Exit<void, unknown>) => void): void {
+    const { clock, fibers, timekeeper, toolTimeout } = this.plan
+    const fiber = fibers.forkCall(call, Effect.uninterruptible(Effect.tapErrorCause(effect, notRecorded)), undefined)
+    const early = fiber.unsafePoll()
+    if (early !== null) return next(early)
+    call.fiber = fiber
+    const over = (exit: Exit.Exit<void, unknown>): void => {
+      if (call.fiber === fiber) this.goOn(call, exit, next)
+    }
+    fiber.addObserver(over)
+    const late = (): void => {
+      fibers.forkCall(call, notRecorded(Cause.die("the journal took too long")), undefined)
+      over(Exit.void)
+    }
+    timekeeper.add(new RecordLimit(call, late), Duration.toMillis(toolTimeout), clock.unsafeCurrentTimeNanos())
   }
 
   private limit(call: Call): void {
@@ -251,19 +270,21 @@ export class Batch implements Host, Owner {
 
   stopSiblings(): void {
     if (this.closed) return
+    const running = [...this.running]
     for (const call of this.order.drop()) {
       this.admit(call)
-      this.course.skip(call)
+      this.attempt(call, () => this.course.drop(call))
     }
-    for (const call of this.running) {
+    for (const call of running) {
       if (call.stage === "policy") continue
       call.stopped = true
-      this.interrupt(call)
+      // What is being looked up may be a result.
+      if (call.stage !== "prepare") this.interrupt(call)
     }
     this.pump()
   }
 
-  finish(call: Call, completed: Completed | undefined, last: ToolEvent): void {
+  finish(call: Call, completed: Completed | undefined, last: Ending): void {
     call.isSettled = true
     call.fiber = undefined
     this.running.delete(call)
@@ -305,6 +326,29 @@ export class Batch implements Host, Owner {
     this.closed = true
     this.onDone()
   }
+}
+
+const notRecorded = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
+  Effect.logError("the journal could not note how a call ended; after a crash its outcome would be unknown", cause)
+
+/** How long a journal may take to note how a call ended, before the call goes on without it. */
+class RecordLimit implements Timed {
+  deadline = Infinity
+  private readonly call: Call
+  private readonly fiber: Call["fiber"]
+  readonly abandon: () => void
+
+  constructor(call: Call, abandon: () => void) {
+    this.call = call
+    this.fiber = call.fiber
+    this.abandon = abandon
+  }
+
+  get isSettled(): boolean {
+    return this.call.fiber !== this.fiber
+  }
+
+  expire(): void {}
 }
 
 /** When all that still runs is to be stopped. */

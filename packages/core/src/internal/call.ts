@@ -44,9 +44,11 @@ export class Call implements Reporter, Timed {
   expired = false
   /** Told to stop because a sibling halted. */
   stopped = false
-  stage: "gate" | "run" | "policy" = "run"
+  stage: "gate" | "prepare" | "run" | "policy" = "run"
   /** Its result is with the encoder. */
   encoding = false
+  /** The journal knows that it started, and not yet how it ended. */
+  isNoted = false
   fault: ToolError.ToolError | undefined
   span: Tracer.Span | undefined
   private exclusive: Exclusion | undefined

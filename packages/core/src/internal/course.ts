@@ -16,9 +16,11 @@ import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import * as ToolError from "../ToolError.ts"
 import { handlers, type Service as Executor } from "../ToolExecutor.ts"
+import type { StoredOutcome } from "../ToolJournal.ts"
 import * as ToolResult from "../ToolResult.ts"
 import { json as jsonEncoder, type Service as Encoder } from "../ToolResultEncoder.ts"
 import type { Call } from "./call.ts"
+import { type CallJournal, type Completed, type Ending, fromStored, revive, toStored } from "./journal.ts"
 import { describe, findNonJson, formatPath, isLongerThan } from "./json.ts"
 import { fromCause, type Ids, isThenable, outcomeProblem, settle, unchecked } from "./lift.ts"
 import { type Declared, forModel, undeclared } from "./projection.ts"
@@ -37,9 +39,9 @@ export interface Rules {
   readonly toolTimeout: Duration.Duration
   readonly maxArgumentsLength: number
   readonly telemetry: Telemetry
+  /** Where calls are noted down before they start and after they ended. */
+  readonly journal: CallJournal | undefined
 }
-
-export type Completed = Extract<ToolEvent, { readonly _tag: "ToolExecutionCompleted" }>
 
 /** What a call needs from its batch. */
 export interface Host {
@@ -51,9 +53,15 @@ export interface Host {
     promise: PromiseLike<unknown>,
     next: (exit: Exit.Exit<unknown, never>) => void
   ) => void
+  /** Notes down how the call ended: nothing stops this but a limit of its own. */
+  readonly record: (
+    call: Call,
+    effect: Effect.Effect<void, unknown>,
+    next: (exit: Exit.Exit<void, unknown>) => void
+  ) => void
   readonly push: (event: ToolEvent) => void
   /** The call is over; these are its last events. */
-  readonly finish: (call: Call, completed: Completed | undefined, last: ToolEvent) => void
+  readonly finish: (call: Call, completed: Completed | undefined, last: Ending) => void
   /** The batch is to end. */
   readonly halt: () => void
 }
@@ -167,6 +175,69 @@ export class Course {
   }
 
   private execute(call: Call, tool: Any): void {
+    const { journal } = this.rules
+    if (journal === undefined) this.perform(call, tool)
+    else this.prepare(call, tool, journal)
+  }
+
+  /** Notes the call down before it can have an effect, or answers it with what was noted of it. */
+  private prepare(call: Call, tool: Any, journal: CallJournal, detail?: string): void {
+    const decoded = compiledOf(tool).decode(call.toolCall.arguments)
+    if (Either.isEither(decoded) && Either.isLeft(decoded)) {
+      // Never reaches the handler: there is nothing to note.
+      return call.stopped ? this.skip(call, detail) : this.perform(call, tool)
+    }
+    call.stage = "prepare"
+    this.host.stage(call, journal.prepare(call.toolCall), (exit) => {
+      call.stage = "run"
+      if (Exit.isFailure(exit)) {
+        return call.stopped ? this.skip(call, detail) : this.failed(call, notNoted(call.ids, exit.cause))
+      }
+      const prepared = exit.value
+      switch (prepared?._tag) {
+        case "Settled":
+          return this.replay(call, tool, prepared.entry)
+        case "New":
+          call.isNoted = true
+          return call.stopped ? this.skip(call, detail) : this.perform(call, tool)
+        case "InDoubt":
+          call.isNoted = true
+          if (tool.replay === "never") return this.failed(call, new ToolError.OutcomeUnknown(call.ids))
+          return call.stopped ? this.interrupted(call) : this.perform(call, tool)
+        default:
+          return this.failed(call, notNoted(call.ids, Cause.die(`the journal gave ${describe(prepared)}`)))
+      }
+    })
+  }
+
+  private replay(call: Call, tool: Any, stored: StoredOutcome): void {
+    const end = (outcome: StoredOutcome): void => this.end(call, ...fromStored(call.ids, outcome))
+    const revived = revive(tool, stored)
+    if (Effect.isEffect(revived)) {
+      this.host.stage(call, revived, (exit) => end(Exit.isSuccess(exit) ? exit.value : stored))
+    } else {
+      end(revived)
+    }
+  }
+
+  /** The call has ended; where there is a journal, that is noted before anyone hears of it. */
+  private finish(call: Call, completed: Completed, last: Ending): void {
+    if (!call.isNoted) return this.end(call, completed, last)
+    call.isNoted = false
+    // The result stands, however long the journal takes and whatever becomes of the siblings.
+    call.stage = "policy"
+    const settled = Effect.suspend(() =>
+      this.rules.journal!.settle(call.toolCall.id, toStored(call.tool!, completed, last))
+    )
+    this.host.record(call, settled, () => this.end(call, completed, last))
+  }
+
+  private end(call: Call, completed: Completed, last: Ending): void {
+    this.host.finish(call, completed, last)
+    if (last._tag !== "ToolResultEncoded") this.host.halt()
+  }
+
+  private perform(call: Call, tool: Any): void {
     const { context, toolCall } = call
     if (this.rules.executor === handlers && tool.retry === undefined && tool.handler !== undefined) {
       const decoded = compiledOf(tool).decode(toolCall.arguments)
@@ -265,12 +336,11 @@ export class Course {
       }
       case "AskUser": {
         const { options, question } = outcome
-        this.host.finish(
+        return this.finish(
           call,
           { _tag: "ToolExecutionCompleted", ...call.ids, result: outcome },
           { _tag: "AskUserRequested", ...call.ids, question, options }
         )
-        return this.host.halt()
       }
       case "Halt": {
         const { reason, result } = outcome
@@ -284,14 +354,12 @@ export class Course {
             })
           )
         }
-        return this.encode(call, result, (content) => {
-          this.host.finish(
+        return this.encode(call, result, (content) =>
+          this.finish(
             call,
             { _tag: "ToolExecutionCompleted", ...call.ids, result: outcome },
             { _tag: "ToolHalt", ...call.ids, reason, result, content, isError: false }
-          )
-          this.host.halt()
-        })
+          ))
       }
     }
   }
@@ -319,7 +387,7 @@ export class Course {
 
   private answered(call: Call, outcome: ToolResult.ToolOutcome, content: string): void {
     const { id: toolCallId, name: toolName } = call.toolCall
-    this.host.finish(
+    this.finish(
       call,
       { _tag: "ToolExecutionCompleted", toolName, toolCallId, result: outcome },
       { _tag: "ToolResultEncoded", toolName, toolCallId, content, isError: false }
@@ -416,7 +484,7 @@ export class Course {
       call,
       decision.value,
       (content) =>
-        this.host.finish(
+        this.finish(
           call,
           { _tag: "ToolExecutionCompleted", ...call.ids, result, replaced: error },
           { _tag: "ToolResultEncoded", ...call.ids, content, isError: false }
@@ -428,7 +496,7 @@ export class Course {
 
   private reported(call: Call, error: ToolError.ToolError): void {
     this.encodeError(call, error, (content) =>
-      this.host.finish(
+      this.finish(
         call,
         { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
         { _tag: "ToolResultEncoded", ...call.ids, content, isError: true }
@@ -436,14 +504,12 @@ export class Course {
   }
 
   private halting(call: Call, error: ToolError.ToolError): void {
-    this.encodeError(call, error, (content) => {
-      this.host.finish(
+    this.encodeError(call, error, (content) =>
+      this.finish(
         call,
         { _tag: "ToolExecutionCompleted", ...call.ids, result: error },
         { _tag: "ToolHalt", ...call.ids, reason: "tool_error", error, content, isError: true }
-      )
-      this.host.halt()
-    })
+      ))
   }
 
   /** Stopped because a sibling halted. */
@@ -459,8 +525,16 @@ export class Course {
     this.halting(call, invalidReturn(call.ids, "the onToolError function failed", cause))
   }
 
-  /** Never started: a sibling halted, or there is no budget left. */
-  skip(call: Call, detail?: string): void {
+  /** Will not be started: a sibling halted, or there is no budget left. What was noted of it counts all the same. */
+  drop(call: Call, detail?: string): void {
+    const { journal } = this.rules
+    if (journal === undefined || call.tool === undefined) return this.skip(call, detail)
+    call.stopped = true
+    this.prepare(call, call.tool, journal, detail)
+  }
+
+  /** Never started. */
+  private skip(call: Call, detail?: string): void {
     call.stage = "policy"
     this.reported(call, new ToolError.Skipped({ ...call.ids, ...(detail === undefined ? {} : { detail }) }))
   }
@@ -476,6 +550,9 @@ const disown = (value: unknown): void => {
 
 const invalidArguments = (ids: Ids, message: string): ToolError.InvalidArguments =>
   new ToolError.InvalidArguments({ ...ids, issues: [{ path: [], message }] })
+
+const notNoted = (ids: Ids, cause: Cause.Cause<unknown>): ToolError.Skipped =>
+  new ToolError.Skipped({ ...ids, detail: "not started because the journal could not note it", cause }, unchecked)
 
 const invalidReturn = (ids: Ids, detail: string, cause: Cause.Cause<unknown>): ToolError.InvalidReturn =>
   new ToolError.InvalidReturn({ ...ids, detail, cause }, unchecked)

@@ -8,15 +8,17 @@ import type { ToolEvent } from "../Event.ts"
 import type { Any } from "../Tool.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import { ToolExecutor } from "../ToolExecutor.ts"
+import { ToolJournal } from "../ToolJournal.ts"
 import { ToolResultEncoder } from "../ToolResultEncoder.ts"
 import type { Options, RunResult } from "../ToolRunner.ts"
 import { UnknownTool } from "../UnknownTool.ts"
 import { Batch, type Plan } from "./batch.ts"
 import { CallFibers } from "./callFibers.ts"
-import * as Flow from "./flow.ts"
+import type * as Flow from "./flow.ts"
 import { Ground } from "./flow.ts"
 import type { Fold } from "./fold.ts"
 import type { Sink } from "./handover.ts"
+import { CallJournal } from "./journal.ts"
 import { Telemetry } from "./telemetry.ts"
 import type { Shared } from "./toolContext.ts"
 import { positiveDuration } from "./toolOptions.ts"
@@ -35,6 +37,8 @@ export interface Settings extends Resolved {
   readonly environmentOf?: Plan["environmentOf"]
   /** Services that count unless the caller has them too. */
   readonly fallback?: Context.Context<never> | undefined
+  /** Counts before one in the context. */
+  readonly journal?: typeof ToolJournal.Service | undefined
 }
 
 /** What only this batch has. */
@@ -92,17 +96,32 @@ const withFallback = (
   return lastMerge[2]
 }
 
+const journalOf = (
+  sessionId: string,
+  settings: Settings,
+  context: Context.Context<never>
+): CallJournal | undefined => {
+  const journal = settings.journal ?? context.unsafeMap.get(ToolJournal.key) as typeof ToolJournal.Service | undefined
+  return journal === undefined ? undefined : new CallJournal(journal, sessionId)
+}
+
 /** A batch as an Effect of its own. */
 export const runBatch = (
   calls: ReadonlyArray<ToolCall>,
   tools: ReadonlyMap<string, Any>,
   settings: Settings,
   sink: Sink<ToolEvent> | undefined
-): Effect.Effect<RunResult> =>
+): Effect.Effect<RunResult> => Effect.map(runFold(calls, tools, settings, sink), (fold) => fold.result())
+
+/** Like `runBatch`, with everything the batch came to. */
+export const runFold = (
+  calls: ReadonlyArray<ToolCall>,
+  tools: ReadonlyMap<string, Any>,
+  settings: Settings,
+  sink: Sink<ToolEvent> | undefined
+): Effect.Effect<Fold> =>
   Effect.withFiberRuntime((fiber, { runtimeFlags }) =>
-    new Ground(fiber, runtimeFlags).run(
-      Flow.map(batch(calls, tools, settings, noTerms, sink), (fold) => fold.result())
-    )
+    new Ground(fiber, runtimeFlags).run(batch(calls, tools, settings, noTerms, sink))
   )
 
 /** A batch as part of a flow, with everything it came to. */
@@ -130,6 +149,7 @@ export const batch = (
     approvals: settings.approvals,
     maxArgumentsLength: settings.maxArgumentsLength,
     clock: ground.clock,
+    journal: shared.sessionId === undefined ? undefined : journalOf(shared.sessionId, settings, context),
     telemetry: new Telemetry(ground, context, shared, fibers.fork),
     fibers,
     timekeeper: ground.timekeeper,

@@ -18,6 +18,7 @@ const known = [
   "requestId",
   "engine",
   "approvals",
+  "journal",
   "maxArgumentsLength"
 ]
 
@@ -25,7 +26,7 @@ export const runIssues = (calls: unknown, tools: unknown, given: unknown): Reado
   ...listOr("tools", "tools made by Tool.make", tools, toolIssues),
   ...listOr("calls", "calls made by ToolCall.make", calls, callIssues),
   ...(isPlainObject(given)
-    ? [...unknownOptions(known, given), ...optionIssues(given)]
+    ? [...unknownOptions(known, given), ...optionIssues(given), ...journalIssues(given)]
     : [issue(["options"], "invalid_type", `write an object such as { concurrency: 4 }, not ${describe(given)}`)])
 ]
 
@@ -151,6 +152,20 @@ const approvalIssues = (value: unknown): ReadonlyArray<Issue> => {
     )
   )
 }
+
+const journalIssues = ({ journal, sessionId }: { readonly [option: string]: unknown }): ReadonlyArray<Issue> => {
+  if (journal === undefined) return []
+  if (!hasMethods(journal, ["prepare", "settle"])) {
+    return [issue(["journal"], "invalid_type", `write a journal such as yield* ToolJournal, not ${describe(journal)}`)]
+  }
+  return typeof sessionId === "string" && sessionId !== ""
+    ? []
+    : [issue(["sessionId"], "required", "a journal keeps calls by session; write sessionId beside it")]
+}
+
+const hasMethods = (value: unknown, names: ReadonlyArray<string>): boolean =>
+  typeof value === "object" && value !== null &&
+  names.every((name) => typeof (value as { readonly [key: string]: unknown })[name] === "function")
 
 const isApproval = (decision: unknown): boolean =>
   isPlainObject(decision) && (decision["_tag"] === "Approved" ||

@@ -1,0 +1,77 @@
+/**
+ * Folding the events of a turn into the session it leaves, where only the events are at hand: at the other end of a wire.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { ChatResult } from "./ChatResult.ts"
+import type { Event } from "./Event.ts"
+import { defaultApprovalTimeout } from "./internal/sessionLoop.ts"
+import { TurnFold } from "./internal/sessionTurn.ts"
+import type { Outcome, Session } from "./Session.ts"
+import type { StepResult } from "./StepResult.ts"
+
+/**
+ * What the events have made of a session so far. It changes as events are added: one reducer belongs to one turn.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SessionReducer {
+  readonly "~@allm/core/SessionReducer": TurnFold
+}
+
+/**
+ * Makes a reducer of the session as it was when the events began, with what the person said.
+ *
+ * @example
+ * ```ts
+ * import { Event, Message, Session, SessionReducer } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const session = Session.append(Session.make({ id: "s1" }), Message.user("Hi"))
+ * const events: ReadonlyArray<Event.Event> = [{ _tag: "MessageStarted" }, { _tag: "TextDelta", delta: "Hel" }]
+ *
+ * const reducer = events.reduce(SessionReducer.add, SessionReducer.make(session))
+ * const { result, session: cut } = Effect.runSync(SessionReducer.toChatOutcome(reducer))
+ *
+ * assert.strictEqual(result.haltedReason, "cancelled")
+ * assert.deepStrictEqual(cut, session)
+ * ```
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = (session: Session): SessionReducer => ({ "~@allm/core/SessionReducer": new TurnFold(session) })
+
+/**
+ * Adds an event. Total: what it does not know, it leaves out.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const add = (self: SessionReducer, event: Event): SessionReducer => {
+  self["~@allm/core/SessionReducer"].add(event)
+  return self
+}
+
+const termsNow = Effect.map(Clock.currentTimeMillis, (now) => ({ now, approvalTimeout: defaultApprovalTimeout }))
+
+/**
+ * The session and the chat so far. What was cut off is `cancelled`, or an `error` if there was one; never `completed`.
+ *
+ * @since 0.1.0
+ * @category decoding
+ */
+export const toChatOutcome = (self: SessionReducer): Effect.Effect<Outcome<ChatResult>> =>
+  Effect.map(termsNow, (terms) => self["~@allm/core/SessionReducer"].toChat(terms))
+
+/**
+ * The session and the turn so far; of one that was cut off, `done` is false.
+ *
+ * @since 0.1.0
+ * @category decoding
+ */
+export const toStepOutcome = (self: SessionReducer): Effect.Effect<Outcome<StepResult>> =>
+  Effect.map(termsNow, (terms) => self["~@allm/core/SessionReducer"].toStep(terms))
