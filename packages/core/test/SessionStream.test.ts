@@ -157,7 +157,7 @@ describe("a cut stream", () => {
         ["tool", "hi"],
         [
           "tool",
-          "{\"error\":\"tool error (stuck): interrupted: stopped because another call ended the turn; it may have taken effect\"}"
+          "{\"error\":\"tool error (stuck): interrupted: stopped because the turn was ended; it may have taken effect\"}"
         ],
         ["user", "and now?"],
         ["assistant", "ok"]
