@@ -7,7 +7,7 @@ import { StoreError } from "@allm/core"
 import * as SqlClient from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
-import { run } from "./internal/statement.ts"
+import { runner } from "./internal/statement.ts"
 
 // Each step may be repeated, alone or by several processes at once, so none needs a transaction.
 const steps: ReadonlyArray<{
@@ -39,6 +39,7 @@ const steps: ReadonlyArray<{
  */
 export const migrate: Effect.Effect<void, StoreError.StoreError, SqlClient.SqlClient> = Effect.gen(function*() {
   const sql = (yield* SqlClient.SqlClient).withoutTransforms()
+  const run = runner(sql)
   const frame = { operation: "Migrations.migrate", location: "allm_migrations" }
   // Ids are in the order of their bytes, whatever the language of the database.
   const text = sql.onDialectOrElse({ pg: () => "TEXT COLLATE \"C\"", orElse: () => "TEXT" })

@@ -15,7 +15,7 @@ import * as Layer from "effect/Layer"
 import * as ParseResult from "effect/ParseResult"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
-import { type Frame, run } from "./internal/statement.ts"
+import { type Frame, runner } from "./internal/statement.ts"
 import { migrate } from "./Migrations.ts"
 
 const format = 1
@@ -58,6 +58,7 @@ const chunk = 400
 
 const make = Effect.gen(function*() {
   const sql = (yield* SqlClient.SqlClient).withoutTransforms()
+  const run = runner(sql)
   const snapshots = new Map<string, Snapshot>()
   const frameOf = (operation: string, id: string): Frame => ({ operation, id, location: "allm_sessions" })
 
@@ -182,17 +183,13 @@ const make = Effect.gen(function*() {
         tail
       }
       if (before !== undefined) yield* flush(frame, session.id, before, Math.min(same, before.messages.length))
-      const written = yield* run(
+      const result = yield* run(
         frame,
         before === undefined
-          ? sql`INSERT INTO allm_sessions ${
-            sql.insert({ id: session.id, ...values })
-          } ON CONFLICT DO NOTHING RETURNING id`
-          : sql`UPDATE allm_sessions SET ${
-            sql.update(values)
-          } WHERE id = ${session.id} AND token = ${before.token} RETURNING id`
+          ? sql`INSERT INTO allm_sessions ${sql.insert({ id: session.id, ...values })} ON CONFLICT DO NOTHING`.raw
+          : sql`UPDATE allm_sessions SET ${sql.update(values)} WHERE id = ${session.id} AND token = ${before.token}`.raw
       )
-      if (written.length > 0) {
+      if (changed(result) ?? (yield* rowOf(frame, session.id))?.token === token) {
         remember(session.id, { version: saved.version, token, layout, messages })
         return saved
       }
@@ -263,6 +260,18 @@ export const layer: Layer.Layer<SessionStore.SessionStore, StoreError.StoreError
   SessionStore.SessionStore,
   Effect.zipRight(migrate, make)
 )
+
+/**
+ * Whether a statement changed a row, as the driver tells it. Not by RETURNING, whose rows some drivers hand out before
+ * the statement is committed.
+ */
+const changed = (result: unknown): boolean | undefined => {
+  const counts = result as { readonly [name: string]: unknown } | null | undefined
+  const count = ["rowsAffected", "rowCount", "changes"].map((name) => counts?.[name]).find((value) =>
+    value !== undefined
+  )
+  return typeof count === "number" || typeof count === "bigint" ? count > 0 : undefined
+}
 
 const isStatus = Schema.is(Session.Status)
 

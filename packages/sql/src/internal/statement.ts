@@ -3,20 +3,29 @@
  * for good when it cannot begin one, and each statement here leaves the tables in order.
  */
 import { StoreError } from "@allm/core"
+import type { SqlClient } from "@effect/sql/SqlClient"
 import type { SqlError } from "@effect/sql/SqlError"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 
+interface Cause {
+  readonly name?: unknown
+  readonly code?: unknown
+  readonly message?: unknown
+}
+
+const causeOf = (error: SqlError): Cause | undefined => error.cause as Cause | undefined
+
 const textOf = (error: SqlError): string => {
-  const cause = error.cause as { readonly code?: unknown; readonly message?: unknown } | undefined
+  const cause = causeOf(error)
   return `${String(error.message)}: ${String(cause?.code ?? "")} ${String(cause?.message ?? cause ?? "")}`.trim()
 }
 
-// Locked tables of SQLite; deadlocks, failed serialization and two that make the same table in PostgreSQL.
+const isLocked = (error: SqlError): boolean => /SQLITE_BUSY|SQLITE_LOCKED|database is locked/.test(textOf(error))
+
+// Besides locked tables of SQLite: deadlocks, failed serialization and two that make the same table in PostgreSQL.
 const isBusy = (error: SqlError): boolean =>
-  /SQLITE_BUSY|SQLITE_LOCKED|database is locked|\b40001\b|\b40P01\b|pg_type_typname_nsp_index|tuple concurrently/.test(
-    textOf(error)
-  )
+  isLocked(error) || /\b40001\b|\b40P01\b|pg_type_typname_nsp_index|tuple concurrently/.test(textOf(error))
 
 const isFull = (error: SqlError): boolean => /SQLITE_FULL|database or disk is full|\b53100\b/.test(textOf(error))
 
@@ -32,15 +41,41 @@ export interface Frame {
   readonly location: string
 }
 
-export const run = <A>(frame: Frame, statement: Effect.Effect<A, SqlError>): Effect.Effect<A, StoreError.StoreError> =>
-  statement.pipe(
-    Effect.retry({ schedule: patience, while: isBusy }),
-    Effect.mapError((error) =>
-      new StoreError.StoreError({
-        ...frame,
-        reason: isFull(error) ? "full" : "unavailable",
-        detail: textOf(error),
-        cause: error
-      })
+export type Run = <A>(frame: Frame, statement: Effect.Effect<A, SqlError>) => Effect.Effect<A, StoreError.StoreError>
+
+/**
+ * libsql 0.4 does not reset a statement that found the database locked. From then on its connection takes every write
+ * and commits none, without a word. So it is made to wait for locks itself, and not trusted any more if that fails.
+ */
+const poisons = (error: SqlError): boolean => isLocked(error) && causeOf(error)?.name === "LibsqlError"
+
+const distrusted = new WeakSet<SqlClient>()
+
+export const runner = (sql: SqlClient): Run => {
+  // Every time, because clients open new connections on their own.
+  const waiting = sql.onDialectOrElse({
+    sqlite: () => Effect.asVoid(sql.unsafe("PRAGMA busy_timeout = 20000")),
+    orElse: () => Effect.void
+  })
+  return (frame, statement) =>
+    Effect.suspend(() =>
+      distrusted.has(sql)
+        ? new StoreError.StoreError({
+          ...frame,
+          reason: "unavailable",
+          detail: "the connection found the database locked for 20 seconds, and would lose writes now; open it again"
+        })
+        : Effect.zipRight(waiting, statement).pipe(
+          Effect.tapError((error) => poisons(error) ? Effect.sync(() => distrusted.add(sql)) : Effect.void),
+          Effect.retry({ schedule: patience, while: (error) => isBusy(error) && !poisons(error) }),
+          Effect.mapError((error) =>
+            new StoreError.StoreError({
+              ...frame,
+              reason: isFull(error) ? "full" : "unavailable",
+              detail: textOf(error),
+              cause: error
+            })
+          )
+        )
     )
-  )
+}
