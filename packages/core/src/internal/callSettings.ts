@@ -198,7 +198,7 @@ const formatOf = (given: Settings["responseFormat"]): ResponseFormat | undefined
 }
 
 /** The form an answer has to take to fit a schema. */
-export const formatFromSchema = (schema: Schema.Schema.Any): ResponseFormat => ({
+const formatFromSchema = (schema: Schema.Schema.Any): ResponseFormat => ({
   type: "json_schema",
   name: JsonSchema.nameOf(schema) ?? "response",
   schema: JsonSchema.fromSchema(schema),

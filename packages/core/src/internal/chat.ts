@@ -2,21 +2,13 @@
  * The loop: one implementation behind `generate`, `step` and `chat`, and behind their streams.
  */
 import * as Cause from "effect/Cause"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
-import * as FiberRef from "effect/FiberRef"
-import * as FiberRefs from "effect/FiberRefs"
-import * as HashMap from "effect/HashMap"
-import * as Random from "effect/Random"
 import type { AdapterError } from "../AdapterError.ts"
-import type { Options } from "../Allm.ts"
 import { CallbackFailed } from "../CallbackFailed.ts"
 import type { ChatResult } from "../ChatResult.ts"
-import { Engine, type StepChanges } from "../Engine.ts"
-import type { Event } from "../Event.ts"
+import type { StepChanges } from "../Engine.ts"
 import * as Message from "../Message.ts"
 import type { Request, ResponseFormat } from "../Request.ts"
 import { make as makeResponse, type Response } from "../Response.ts"
@@ -25,7 +17,7 @@ import type { Thread } from "../Thread.ts"
 import type { UnknownTool } from "../UnknownTool.ts"
 import * as Usage from "../Usage.ts"
 import type { ValidationError } from "../ValidationError.ts"
-import { type CallSettings, resolve } from "./callSettings.ts"
+import type { CallSettings } from "./callSettings.ts"
 import {
   breach,
   canonical,
@@ -39,10 +31,8 @@ import {
 import { changeIssues } from "./engineOptions.ts"
 import { summarize } from "./errorSummary.ts"
 import * as Flow from "./flow.ts"
-import { Ground } from "./flow.ts"
+import type { Ground } from "./flow.ts"
 import type { Fold } from "./fold.ts"
-import type { Sink } from "./handover.ts"
-import { readInput } from "./input.ts"
 import { inWords } from "./issues.ts"
 import { describe, isPlainObject } from "./json.ts"
 import { type Answer, askModel, EventCallbackFailure, type Surroundings, tokensOf } from "./modelCall.ts"
@@ -51,63 +41,6 @@ import { asksForTools, makeStep } from "./stepResult.ts"
 import { traced } from "./trace.ts"
 
 export type Failure = AdapterError | UnknownTool | ValidationError | CallbackFailed
-
-/** Reads the input and the options, and runs something with everything decided. */
-export const withChat = <A, E, R>(
-  input: unknown,
-  options: Options,
-  sink: Sink<Event> | undefined,
-  use: (chat: Chat) => Effect.Effect<A, Failure | E, R>
-): Effect.Effect<A, Failure | E, Engine | R> =>
-  Effect.withFiberRuntime<A, Failure | E, Engine | R>((fiber, { runtimeFlags }) => {
-    const engine = Context.unsafeGet(fiber.currentContext, Engine)
-    const start = readInput(input)
-    if (Either.isLeft(start)) return start.left
-    return Effect.flatMap(
-      options?.requestId === undefined ? makeId : Effect.succeed(options.requestId),
-      (requestId) => {
-        const call = resolve(engine, start.right, options, requestId, fiber.currentContext)
-        if (Either.isLeft(call)) return call.left
-        const ground = new Ground(fiber, runtimeFlags, annotated(fiber, requestId, options.sessionId))
-        return use(new Chat({ call: call.right, requestId, clock: ground.clock, sink }, ground, start.right.thread))
-      }
-    )
-  })
-
-/** Whatever is logged on the way carries the ids of the call. */
-const annotated = (
-  fiber: Fiber.RuntimeFiber<unknown, unknown>,
-  requestId: string,
-  sessionId: string | undefined
-): FiberRefs.FiberRefs => {
-  const own = HashMap.set(fiber.getFiberRef(FiberRef.currentLogAnnotations), "requestId", requestId)
-  return FiberRefs.updateAs(fiber.getFiberRefs(), {
-    fiberId: fiber.id(),
-    fiberRef: FiberRef.currentLogAnnotations,
-    value: sessionId === undefined ? own : HashMap.set(own, "sessionId", sessionId)
-  })
-}
-
-const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-
-/** 22 letters, as many as 16 random bytes have in base64. */
-const makeId: Effect.Effect<string> = Effect.flatMap(
-  Random.next,
-  (first) =>
-    Effect.zipWith(Random.next, Random.next, (second, third) => spell(first, 7) + spell(second, 7) + spell(third, 8))
-)
-
-const spell = (random: number, length: number): string => {
-  let text = ""
-  let rest = random
-  for (let i = 0; i < length; i++) {
-    rest *= 64
-    const digit = Math.floor(rest)
-    text += letters[digit]
-    rest -= digit
-  }
-  return text
-}
 
 /** How a step differs from the settings of its chat. */
 interface Variant {

@@ -5,9 +5,7 @@
  * as an event; as callbacks they are nearly free. A flow waits only for fibers and batches, and becomes one Effect at its
  * edge: interruptible there, with the caller's services and FiberRefs inside.
  */
-import * as Cause from "effect/Cause"
-import type * as Clock from "effect/Clock"
-import * as ClockModule from "effect/Clock"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
@@ -32,6 +30,7 @@ export class Ground {
   private readonly fiberId: FiberId.Runtime
   private readonly changes: Array<FiberRefs.FiberRefs> = []
   private refs: FiberRefs.FiberRefs
+  private merged: { readonly fallback: Context.Context<never>; readonly context: Context.Context<never> } | undefined
   private canceller: (() => Effect.Effect<void>) | undefined
   private onDefect: ((defect: unknown) => void) | undefined
   isCancelled = false
@@ -44,7 +43,7 @@ export class Ground {
     this.services = fiber.currentContext
     this.fiberId = fiber.id()
     this.refs = refs
-    this.clock = Context.get(fiber.currentDefaultServices, ClockModule.Clock)
+    this.clock = Context.get(fiber.currentDefaultServices, Clock.Clock)
     this.scheduler = fiber.currentScheduler
     // What runs here can be stopped even where the caller cannot.
     this.runtimeFlags = RuntimeFlags.enable(runtimeFlags, RuntimeFlags.Interruption)
@@ -58,6 +57,14 @@ export class Ground {
     return span === undefined
       ? this.services
       : Context.add(this.services, Tracer.ParentSpan, span) as Context.Context<never>
+  }
+
+  /** The services, with others that count where the caller has none. Merged once, as long as nothing changes. */
+  contextOver(fallback: Context.Context<never> | undefined): Context.Context<never> {
+    if (fallback === undefined) return this.context
+    if (this.spans !== undefined) return Context.merge(fallback, this.context)
+    if (this.merged?.fallback !== fallback) this.merged = { fallback, context: Context.merge(fallback, this.services) }
+    return this.merged.context
   }
 
   get fiberRefs(): FiberRefs.FiberRefs {
@@ -204,7 +211,3 @@ export const loop = <A, E>(body: () => Flow<A | undefined, E>): Flow<A, E> => (g
   }
   turn()
 }
-
-/** Tells whether a cause is an interruption and nothing else. */
-export const isStopped = (exit: Exit.Exit<unknown, unknown>): boolean =>
-  exit._tag === "Failure" && Cause.isInterruptedOnly(exit.cause)

@@ -80,22 +80,6 @@ export const firstUnknown = (
     new UnknownTool({ toolName: unknown.name, toolCallId: unknown.id, available: [...tools.keys()] })
 }
 
-// A chat runs batch after batch with the same services.
-let lastMerge:
-  | readonly [own: Context.Context<never>, fallback: Context.Context<never>, Context.Context<never>]
-  | undefined
-
-const withFallback = (
-  own: Context.Context<never>,
-  fallback: Context.Context<never> | undefined
-): Context.Context<never> => {
-  if (fallback === undefined) return own
-  if (lastMerge === undefined || lastMerge[0] !== own || lastMerge[1] !== fallback) {
-    lastMerge = [own, fallback, Context.merge(fallback, own)]
-  }
-  return lastMerge[2]
-}
-
 const journalOf = (
   sessionId: string,
   settings: Settings,
@@ -133,8 +117,8 @@ export const batch = (
   sink: Sink<ToolEvent> | undefined
 ): Flow.Flow<Fold, never> =>
 (ground, ok) => {
-  const { fallback, shared } = settings
-  const context = withFallback(ground.context, fallback)
+  const { shared } = settings
+  const context = ground.contextOver(settings.fallback)
   const fibers = new CallFibers(ground, context, shared)
   const plan: Plan = {
     calls,
