@@ -368,7 +368,7 @@ const chatTurn = (
  *   yield* Stream.runDrain(Stream.take(turn.events, 2))
  *   return yield* turn.outcome
  * }).pipe(
- *   Effect.provide(Fake.engine({ script: [Fake.text("Once"), Fake.text(" upon a time"), Fake.finish("stop")] }))
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Once"), Fake.delay("1 hour"), Fake.finish("stop")] }))
  * )
  *
  * const { result, session } = await Effect.runPromise(program)
