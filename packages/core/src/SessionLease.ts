@@ -119,16 +119,34 @@ export class SessionLease extends Context.Tag("@allm/core/SessionLease")<Session
  */
 export type Service = Context.Tag.Service<SessionLease>
 
-// The last moment a date can have: a lease without an end would outlive its holder.
-const lastMoment = 8.64e15
-
 /**
- * When a lease that begins now runs out, for implementations of `SessionLease`.
+ * What is kept of a lease. One that was given back has run out at 0.
  *
  * @since 0.1.0
- * @category combinators
+ * @category models
  */
-export const expiryOf = (now: number, duration: number): number => Math.min(now + Math.max(0, duration), lastMoment)
+export interface State {
+  readonly sessionId: string
+  readonly holder: string
+  readonly token: number
+  readonly expiresAt: number
+}
+
+/**
+ * A place for leases: one state per session, never removed, each with a revision by which it can be told from the one
+ * before. What `write` did is seen by every `read` that begins after it.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Place<Revision> {
+  readonly read: (sessionId: string) => Effect.Effect<readonly [State, Revision] | undefined, StoreError>
+  /**
+   * Puts a state in the place of that of the revision, or where there is none yet, and tells whether it did. Of several
+   * that want to replace the same one, only one does.
+   */
+  readonly write: (state: State, replaced: Revision | undefined) => Effect.Effect<boolean, StoreError>
+}
 
 /**
  * Keeps leases in memory: for the fibers of one process.
@@ -215,7 +233,7 @@ export const layerFileSystem = (
     SessionLease,
     Effect.gen(function*() {
       const kind = { suffix: ".lease", operation: "SessionLease.layerFileSystem" }
-      return fromPlaces(yield* filePlaces(directory, yield* FileSystem.FileSystem, yield* Path.Path, kind))
+      return fromFiles(yield* filePlaces(directory, yield* FileSystem.FileSystem, yield* Path.Path, kind))
     })
   )
 
@@ -246,86 +264,107 @@ const given = (
   }
 }
 
+// The last moment a date can have: a lease without an end would outlive its holder.
+const lastMoment = 8.64e15
+
+const expiryOf = (now: number, duration: number): number => Math.min(now + Math.max(0, duration), lastMoment)
+
+const released = 0
+
 // Every lost attempt is somebody else's change, so many in a row are as good as a store that does not answer.
 const patience = 100
 
-/** Each change compares what was read and puts the next in its place, or begins again. */
-const fromPlaces = (places: Places): Service => {
-  const read = Effect.fnUntraced(function*(operation: string, id: string) {
-    const found = yield* places.read(operation, id)
-    if (found === undefined) return { version: 0, record: undefined }
-    const record = yield* Record.decode({ operation, id, location: found.location }, found.text)
-    return { version: found.version ?? 0, record }
+/** Tries again as long as somebody else was faster. */
+const persistently = <A, E>(
+  operation: string,
+  id: string,
+  attempt: Effect.Effect<A | undefined, E>,
+  attempts = patience
+): Effect.Effect<A, E | StoreError> =>
+  Effect.flatMap(attempt, (done): Effect.Effect<A, E | StoreError> => {
+    if (done !== undefined) return Effect.succeed(done)
+    return attempts > 1
+      ? persistently(operation, id, attempt, attempts - 1)
+      : fail({ operation, id }, "unavailable", `others changed the lease ${patience} times in a row`)
   })
 
-  /** Tells what the place was at when it was changed, or `undefined` when somebody was faster. */
-  const write = (operation: string, id: string, base: number, record: Record.LeaseRecord) =>
-    Effect.flatMap(
-      Record.encode({ operation, id }, record),
-      (text) => Effect.map(places.write(operation, id, base, text), (stored) => stored === undefined)
-    )
-
-  const contended = (operation: string, id: string): StoreError =>
-    fail({ operation, id }, "unavailable", `others changed the lease ${patience} times in a row`)
-
-  const acquire = (sessionId: string, options: AcquireOptions, attempts = patience): Effect.Effect<
-    Lease,
-    LeaseHeld | StoreError
-  > =>
-    Effect.gen(function*() {
-      const operation = "SessionLease.acquire"
-      const { record, version } = yield* read(operation, sessionId)
-      const now = yield* Clock.currentTimeMillis
-      if (record !== undefined && record.expiresAt > now) {
-        return yield* new LeaseHeld({ sessionId, holder: record.holder, until: record.expiresAt })
-      }
-      const takenFrom = record === undefined || record.expiresAt === Record.released ? undefined : record.holder
-      const lease = given(sessionId, options, (record?.token ?? 0) + 1, now, takenFrom)
-      if (yield* write(operation, sessionId, version, Record.of(lease))) return lease
-      return attempts > 1
-        ? yield* acquire(sessionId, options, attempts - 1)
-        : yield* contended(operation, sessionId)
-    })
-
-  const own = Effect.fnUntraced(function*(operation: string, lease: Lease) {
-    const { record, version } = yield* read(operation, lease.sessionId)
+/**
+ * Makes leases in a place of your own.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = <Revision>(place: Place<Revision>): Service => {
+  const tryToAcquire = Effect.fnUntraced(function*(sessionId: string, options: AcquireOptions) {
+    const [state, revision] = (yield* place.read(sessionId)) ?? []
     const now = yield* Clock.currentTimeMillis
-    if (record === undefined) return yield* lost(lease, "released")
-    if (record.token !== lease.token) return yield* lost(lease, "taken", record.holder)
-    if (record.expiresAt === Record.released) return yield* lost(lease, "released")
-    if (record.expiresAt <= now) return yield* lost(lease, "expired")
-    return { version, now }
+    if (state !== undefined && state.expiresAt > now) {
+      return yield* new LeaseHeld({ sessionId, holder: state.holder, until: state.expiresAt })
+    }
+    const takenFrom = state?.expiresAt === released ? undefined : state?.holder
+    const lease = given(sessionId, options, (state?.token ?? 0) + 1, now, takenFrom)
+    return (yield* place.write(stateOf(lease), revision)) ? lease : undefined
   })
 
-  /** Changes a lease that is not over, to run out at another time. */
-  const change = (
-    operation: string,
-    lease: Lease,
-    expiresAt: (now: number) => number,
-    attempts = patience
-  ): Effect.Effect<Lease, LeaseLost | StoreError> =>
-    Effect.gen(function*() {
-      const { now, version } = yield* own(operation, lease)
-      const changed = { ...lease, expiresAt: expiresAt(now) }
-      if (yield* write(operation, lease.sessionId, version, Record.of(changed))) return changed
-      return attempts > 1
-        ? yield* change(operation, lease, expiresAt, attempts - 1)
-        : yield* contended(operation, lease.sessionId)
-    })
+  /** What is kept of a lease that is not over. */
+  const current = Effect.fnUntraced(function*(lease: Lease) {
+    const [state, revision] = (yield* place.read(lease.sessionId)) ?? []
+    const now = yield* Clock.currentTimeMillis
+    if (state === undefined) return yield* lost(lease, "released")
+    if (state.token !== lease.token) return yield* lost(lease, "taken", state.holder)
+    if (state.expiresAt === released) return yield* lost(lease, "released")
+    if (state.expiresAt <= now) return yield* lost(lease, "expired")
+    return { revision, now }
+  })
+
+  /** Lets a lease that is not over run out at another time. */
+  const change = (operation: string, lease: Lease, expiresAt: (now: number) => number) =>
+    persistently(
+      operation,
+      lease.sessionId,
+      Effect.gen(function*() {
+        const { now, revision } = yield* current(lease)
+        const changed = { ...lease, expiresAt: expiresAt(now) }
+        return (yield* place.write(stateOf(changed), revision)) ? changed : undefined
+      })
+    )
 
   return SessionLease.of({
     acquire: Effect.fn("SessionLease.acquire")((sessionId: string, options: AcquireOptions) =>
-      Effect.zipRight(checkId("SessionLease.acquire", sessionId), acquire(sessionId, options))
+      Effect.zipRight(
+        checkId("SessionLease.acquire", sessionId),
+        persistently("SessionLease.acquire", sessionId, tryToAcquire(sessionId, options))
+      )
     ),
     renew: Effect.fn("SessionLease.renew")((lease: Lease) =>
       change("SessionLease.renew", lease, (now) => expiryOf(now, lease.duration))
     ),
     release: Effect.fn("SessionLease.release")((lease: Lease) =>
-      change("SessionLease.release", lease, () => Record.released).pipe(
+      change("SessionLease.release", lease, () => released).pipe(
         Effect.asVoid,
         Effect.catchTag("LeaseLost", () => Effect.void)
       )
     ),
-    check: Effect.fn("SessionLease.check")((lease: Lease) => Effect.asVoid(own("SessionLease.check", lease)))
+    check: Effect.fn("SessionLease.check")((lease: Lease) => Effect.asVoid(current(lease)))
   })
 }
+
+const stateOf = ({ expiresAt, holder, sessionId, token }: Lease): State => ({ sessionId, holder, token, expiresAt })
+
+const fromFiles = (files: Places): Service =>
+  make<number>({
+    read: (id) =>
+      Effect.gen(function*() {
+        const operation = "SessionLease.read"
+        const found = yield* files.read(operation, id)
+        if (found === undefined) return undefined
+        const state = yield* Record.decode({ operation, id, location: found.location }, found.text)
+        return [state, found.version!] as const
+      }),
+    write: (state, replaced = 0) =>
+      Effect.gen(function*() {
+        const operation = "SessionLease.write"
+        const text = yield* Record.encode({ operation, id: state.sessionId }, state)
+        return (yield* files.write(operation, state.sessionId, replaced, text)) === undefined
+      })
+  })

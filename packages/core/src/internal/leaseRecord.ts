@@ -3,14 +3,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type { State } from "../SessionLease.ts"
 import type { StoreError } from "../StoreError.ts"
 import { isPlainObject } from "./json.ts"
 import { corrupt, fail, type Frame, notEncodable } from "./sessionStoreRecord.ts"
 
 const format = 1
-
-/** When a lease runs out that was given back. */
-export const released = 0
 
 const LeaseRecord = Schema.Struct({
   format: Schema.Literal(format),
@@ -20,18 +18,12 @@ const LeaseRecord = Schema.Struct({
   expiresAt: Schema.Finite
 })
 
-export interface LeaseRecord extends Schema.Schema.Type<typeof LeaseRecord> {}
-
 const print = Schema.encode(Schema.parseJson(LeaseRecord))
 const parse = Schema.decode(Schema.parseJson())
 const readRecord = Schema.decodeUnknown(LeaseRecord)
 
-export const of = (
-  { expiresAt, holder, sessionId, token }: Omit<LeaseRecord, "format">
-): LeaseRecord => ({ format, sessionId, token, holder, expiresAt })
-
-export const encode = (frame: Frame, record: LeaseRecord): Effect.Effect<string, StoreError> =>
-  Effect.mapError(print(record), notEncodable(frame))
+export const encode = (frame: Frame, state: State): Effect.Effect<string, StoreError> =>
+  Effect.mapError(print({ format, ...state }), notEncodable(frame))
 
 export const decode = Effect.fnUntraced(function*(frame: Frame, text: string) {
   const json: unknown = yield* Effect.mapError(parse(text), corrupt(frame))
