@@ -20,7 +20,16 @@ export interface Intake {
 /** An emit of our own knows where its events go. */
 interface OwnEmit extends Emit {
   intake?: Intake
+  wantsRaw?: boolean
 }
+
+/** Marks an emit as one for which the untouched chunks of the provider are worth their while. */
+export const withRaw = (emit: Emit, wantsRaw: boolean): Emit => {
+  if (wantsRaw) (emit as OwnEmit).wantsRaw = true
+  return emit
+}
+
+export const wantsRaw = (emit: Emit): boolean => (emit as OwnEmit).wantsRaw === true
 
 export const emitTo = (intake: Intake): Emit => {
   const emit: OwnEmit = (events) =>

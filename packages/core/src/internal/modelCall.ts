@@ -13,7 +13,7 @@ import type { Request } from "../Request.ts"
 import type { Response } from "../Response.ts"
 import * as Usage from "../Usage.ts"
 import type { CallSettings } from "./callSettings.ts"
-import { type Emit, emitTo } from "./emit.ts"
+import { type Emit, emitTo, withRaw } from "./emit.ts"
 import * as Flow from "./flow.ts"
 import { guarded } from "./guarded.ts"
 import { roomIn, type Sink } from "./handover.ts"
@@ -81,6 +81,8 @@ export const askModel = (
   )
 }
 
+const rawChunk: AdapterEvent = { _tag: "RawChunk", chunk: undefined }
+
 type Asked = Flow.Flow<Answer, AdapterError | EventCallbackFailure>
 
 class ModelCall {
@@ -107,7 +109,7 @@ class ModelCall {
     const { call, clock } = this.surroundings
     this.lastEventAt = clock.unsafeCurrentTimeNanos()
     const total = Math.min(call.requestTimeout, this.timeLeft())
-    const emit = this.emit(++this.turn)
+    const emit = withRaw(this.emit(++this.turn), call.isForwarded(rawChunk))
     const asked = Effect.suspend(() => call.engine.adapter.generate(this.request, emit))
     return Flow.flatMap(guarded(asked, { total, idle: call.idleTimeout, lastSign: this.lastSign }), (ended) => {
       this.turn++

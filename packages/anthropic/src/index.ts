@@ -1,0 +1,7 @@
+/**
+ * Anthropic models.
+ *
+ * @since 0.1.0
+ */
+
+export {}

@@ -1,0 +1,7 @@
+/**
+ * Gemini models.
+ *
+ * @since 0.1.0
+ */
+
+export {}

@@ -1,0 +1,7 @@
+/**
+ * OpenAI models, and every server that speaks their protocols.
+ *
+ * @since 0.1.0
+ */
+
+export {}
