@@ -231,7 +231,7 @@ class Call {
       wantsRaw(this.emit)
     )
     const read = isJson(response) ? this.readBody(response, reading) : this.readFrames(response, reading)
-    return Effect.zipRight(read, this.ended(reading))
+    return Effect.zipRight(read, Effect.suspend(() => this.ended(reading)))
   }
 
   private readBody(
