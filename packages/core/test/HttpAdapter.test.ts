@@ -1,4 +1,4 @@
-import { Adapter, AdapterError, Allm, Engine, type Event, HttpAdapter, Telemetry } from "@allm/core"
+import { Adapter, type AdapterError, Allm, Engine, type Event, HttpAdapter, Telemetry } from "@allm/core"
 import { HttpClient, HttpClientError, HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import {
