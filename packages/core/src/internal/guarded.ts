@@ -6,7 +6,7 @@ import * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
 import type { Flow, Ground } from "./flow.ts"
-import type { Timed } from "./timekeeper.ts"
+import type { Deadlines, Timed } from "./timekeeper.ts"
 
 export interface Limits {
   /** From start to end, in milliseconds. */
@@ -38,6 +38,7 @@ export const guarded =
 
 class Guard implements Timed {
   deadline = Infinity
+  keptBy: Deadlines | undefined
   isSettled = false
   expiredBy: "total" | "idle" | undefined
   private readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
@@ -55,7 +56,7 @@ class Guard implements Timed {
     this.fiber = fiber
     this.limits = limits
     this.onAbandoned = onAbandoned
-    ground.timekeeper.add(this, limits.total, ground.clock.unsafeCurrentTimeNanos())
+    ground.deadlines.add(this, limits.total, ground.clock.unsafeCurrentTimeNanos())
     if (limits.idle !== Infinity) this.watchIdle()
   }
 
@@ -97,7 +98,7 @@ class Guard implements Timed {
   }
 
   watchIdle(): void {
-    this.ground.timekeeper.add(new IdleWatch(this), this.limits.idle, this.limits.lastSign())
+    this.ground.deadlines.add(new IdleWatch(this), this.limits.idle, this.limits.lastSign())
   }
 
   /** Whether nothing was heard for as long as the limit says. */
@@ -110,6 +111,7 @@ class Guard implements Timed {
 /** Looks whether there was a sign of life meanwhile; if so, it waits on from there. */
 class IdleWatch implements Timed {
   deadline = Infinity
+  keptBy: Deadlines | undefined
   private readonly guard: Guard
   private didExpire = false
 
