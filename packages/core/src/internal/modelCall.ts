@@ -5,6 +5,7 @@ import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import { AdapterError } from "../AdapterError.ts"
@@ -13,9 +14,9 @@ import type { Request } from "../Request.ts"
 import type { Response } from "../Response.ts"
 import * as Usage from "../Usage.ts"
 import type { CallSettings } from "./callSettings.ts"
-import { type Emit, emitTo, withRaw } from "./emit.ts"
+import { directOf, type Emit, emitTo, intakeOf, withRaw } from "./emit.ts"
 import * as Flow from "./flow.ts"
-import { guarded } from "./guarded.ts"
+import { guarded, inFiber, type Start } from "./guarded.ts"
 import { roomIn, type Sink } from "./handover.ts"
 import * as Metrics from "./modelMetrics.ts"
 import { ResponseFold } from "./responseFold.ts"
@@ -110,16 +111,33 @@ class ModelCall {
     this.lastEventAt = clock.unsafeCurrentTimeNanos()
     const total = Math.min(call.requestTimeout, this.timeLeft())
     const emit = withRaw(this.emit(++this.turn), call.isForwarded(rawChunk))
-    const asked = Effect.suspend(() => call.engine.adapter.generate(this.request, emit))
-    return Flow.flatMap(guarded(asked, { total, idle: call.idleTimeout, lastSign: this.lastSign }), (ended) => {
-      this.turn++
-      if (typeof ended !== "string") return Exit.isSuccess(ended) ? this.ended() : this.failed(ended.cause)
-      return this.refused(this.error("timeout", {
-        detail: ended === "total"
-          ? `the model call took longer than ${total} ms`
-          : `nothing came from the model for ${call.idleTimeout} ms`
-      }))
-    })
+    return Flow.flatMap(
+      guarded(this.asked(emit), { total, idle: call.idleTimeout, lastSign: this.lastSign }),
+      (ended) => {
+        this.turn++
+        if (typeof ended !== "string") return Exit.isSuccess(ended) ? this.ended() : this.failed(ended.cause)
+        return this.refused(this.error("timeout", {
+          detail: ended === "total"
+            ? `the model call took longer than ${total} ms`
+            : `nothing came from the model for ${call.idleTimeout} ms`
+        }))
+      }
+    )
+  }
+
+  private asked(emit: Emit): Start<void, AdapterError> {
+    const { adapter } = this.surroundings.call.engine
+    const direct = directOf(adapter.generate)
+    const intake = intakeOf(emit)
+    return direct === undefined || intake === undefined
+      ? inFiber(Effect.suspend(() => adapter.generate(this.request, emit)))
+      : (_, ended) => {
+        const stop = direct(this.request, intake, ended)
+        return () => {
+          stop()
+          ended(Exit.interrupt(FiberId.none))
+        }
+      }
   }
 
   private timeLeft(): number {
