@@ -129,16 +129,15 @@ export class Chat {
 
   private turn(variant: Variant): Flow.Flow<Turn, Failure> {
     const { call, requestId } = this.surroundings
-    return traced(
-      Flow.suspend(() => this.takeTurn(variant)),
-      { name: "allm.step" },
-      () => ({
+    return traced(() => this.takeTurn(variant), () => ({
+      name: "allm.step",
+      before: {
         "allm.step.index": this.steps.length,
         "allm.request.id": requestId,
         "gen_ai.conversation.id": call.run.shared.sessionId
-      }),
-      ({ step }) => ({ "allm.step.tool_calls": step.toolResults.length, "allm.halt.reason": step.halt?.reason })
-    )
+      },
+      after: ({ step }) => ({ "allm.step.tool_calls": step.toolResults.length, "allm.halt.reason": step.halt?.reason })
+    }))
   }
 
   private takeTurn(variant: Variant): Flow.Flow<Turn, Failure> {
@@ -249,23 +248,22 @@ export class Chat {
 
   private traced(): Flow.Flow<ChatResult, Failure> {
     const { call, requestId } = this.surroundings
-    return traced(
-      this.loop(),
-      { name: "allm.chat" },
-      () => ({
+    return traced(() => this.loop(), () => ({
+      name: "allm.chat",
+      before: {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": call.engine.adapter.name,
         "gen_ai.request.model": call.base.model,
         "gen_ai.conversation.id": call.run.shared.sessionId,
         "allm.request.id": requestId
-      }),
-      (result) => ({
+      },
+      after: (result) => ({
         "allm.halted_reason": result.haltedReason,
         "allm.steps": result.steps.length,
         "gen_ai.usage.input_tokens": result.usage.inputTokens,
         "gen_ai.usage.output_tokens": result.usage.outputTokens
       })
-    )
+    }))
   }
 
   /**

@@ -58,10 +58,10 @@ export const askModel = (
   terms: Terms
 ): Flow.Flow<Answer, AdapterError | EventCallbackFailure> => {
   const { adapter } = surroundings.call.engine
-  return traced(
-    Flow.suspend(() => new ModelCall(surroundings, request, terms).attempt()),
-    { name: "allm.generate", kind: "client" },
-    () => ({
+  return traced(() => new ModelCall(surroundings, request, terms).attempt(), () => ({
+    name: "allm.generate",
+    kind: "client",
+    before: {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": adapter.name,
       "gen_ai.request.model": request.model,
@@ -69,8 +69,8 @@ export const askModel = (
       "gen_ai.request.max_tokens": request.maxTokens,
       "gen_ai.conversation.id": surroundings.call.run.shared.sessionId,
       "allm.request.id": surroundings.requestId
-    }),
-    ({ response }) => ({
+    },
+    after: ({ response }) => ({
       "gen_ai.response.id": response.id,
       "gen_ai.response.model": response.model,
       "gen_ai.response.finish_reasons": response.finishReason === undefined ? undefined : [response.finishReason],
@@ -78,8 +78,8 @@ export const askModel = (
       "gen_ai.usage.output_tokens": response.usage.outputTokens
     }),
     // An answer that broke off is kept, but its span has failed.
-    ({ error }) => error
-  )
+    failureOf: ({ error }) => error
+  }))
 }
 
 const rawChunk: AdapterEvent = { _tag: "RawChunk", chunk: undefined }
