@@ -1,5 +1,5 @@
 /**
- * Sessions in SQLite and PostgreSQL.
+ * Sessions and journals of tool calls in SQLite and PostgreSQL.
  *
  * @since 0.1.0
  */
@@ -17,3 +17,10 @@ export * as Migrations from "./Migrations.ts"
  * @since 0.1.0
  */
 export * as SqlSessionStore from "./SqlSessionStore.ts"
+
+/**
+ * A journal of tool calls in a database: a row per call, each change of it one statement.
+ *
+ * @since 0.1.0
+ */
+export * as SqlToolJournal from "./SqlToolJournal.ts"

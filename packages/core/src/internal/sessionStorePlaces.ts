@@ -11,6 +11,7 @@ import * as Schema from "effect/Schema"
 import type { StoreError } from "../StoreError.ts"
 import { digestOf } from "./journalDigest.ts"
 import { durable } from "./journalFiles.ts"
+import { idOfName, nameOf } from "./names.ts"
 import * as Record from "./sessionStoreRecord.ts"
 
 /** A text and where it is. */
@@ -64,7 +65,9 @@ const readIndex = Schema.decode(Index)
 const printIndex = Schema.encodeSync(Index)
 
 const indexKey = "sessions"
-const keyOf = (id: string): string => `session/${id}`
+// Some stores keep their keys as files, whose names end at 255 characters.
+const keyOf = (id: string): string =>
+  encodeURIComponent(id).length <= 200 ? `session/${id}` : `long-session/${digestOf(id, null)}`
 
 /**
  * A store cannot list its keys, so there is an index of ids. It is written before the first text of a session and after
@@ -244,24 +247,3 @@ const targetOf = (name: string): number => Number(named.exec(name)?.[1] ?? 0)
 
 const versionsOf = (names: ReadonlyArray<string>): ReadonlyArray<number> =>
   names.filter((name) => name.endsWith(suffix)).map(targetOf)
-
-const bytes = new TextEncoder()
-
-// Also on systems where upper and lower case are the same name, or a dot has a meaning.
-const nameOf = (id: string): string => {
-  const name = id.replaceAll(
-    /[^a-z0-9_-]/gu,
-    (character) => Array.from(bytes.encode(character), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("")
-  )
-  // Most systems end at 255 characters.
-  return name.length <= 180 ? name : `${name.slice(0, 100)}%-${digestOf(id, null)}`
-}
-
-const idOfName = (name: string): string | undefined => {
-  try {
-    const id = decodeURIComponent(name)
-    return nameOf(id) === name ? id : undefined
-  } catch {
-    return undefined
-  }
-}
