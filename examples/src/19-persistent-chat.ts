@@ -3,7 +3,6 @@ import { Fake, Message, Session, SessionStore } from "@allm/core"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { argv } from "node:process"
 
 // Remembers nothing by itself: all it knows is what it is sent.
@@ -14,7 +13,7 @@ const Assistant = Fake.engine({
   }
 })
 
-const Store = Layer.provide(SessionStore.layerFileSystem(join(tmpdir(), "allm-persistent-chat")), NodeContext.layer)
+const Store = Layer.provide(SessionStore.layerFileSystem(`${tmpdir()}/allm-persistent-chat`), NodeContext.layer)
 
 const program = Effect.gen(function*() {
   const store = yield* SessionStore.SessionStore

@@ -6,7 +6,6 @@ import { Fake, Session, SessionStore, Tool } from "@allm/core"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Effect, Layer, Schema } from "effect"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { argv } from "node:process"
 
 const transfer = Tool.make("transfer", {
@@ -26,7 +25,7 @@ const Assistant = Fake.engine({
       : [Fake.text(`Ada is paid. Bob: ${messages.at(-1)?.content}`), Fake.finish("stop")]
 })
 
-const Store = Layer.provide(SessionStore.layerFileSystem(join(tmpdir(), "allm-approval")), NodeContext.layer)
+const Store = Layer.provide(SessionStore.layerFileSystem(`${tmpdir()}/allm-approval`), NodeContext.layer)
 
 const ask = Effect.gen(function*() {
   const store = yield* SessionStore.SessionStore
