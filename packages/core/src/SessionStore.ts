@@ -218,7 +218,7 @@ const fromPlaces = (places: Places): Service => {
 
   const list = Effect.fn("SessionStore.list")(function*(options: ListOptions = {}) {
     const operation = "SessionStore.list"
-    const limit = Math.max(1, Math.min(options.limit ?? 50, 1000))
+    const limit = Record.limitOf(options.limit)
     const after = yield* Record.idOfCursor(operation, options.cursor)
     const left = (yield* places.ids(operation))
       .filter((id) => Record.compareIds(id, after) > 0)
