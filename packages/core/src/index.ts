@@ -138,6 +138,13 @@ export * as SessionLease from "./SessionLease.ts"
 export * as SessionReducer from "./SessionReducer.ts"
 
 /**
+ * The everyday loop of a server: load a session, be the only one who works on it, run or resume it, save it, let go of it.
+ *
+ * @since 0.1.0
+ */
+export * as SessionRunner from "./SessionRunner.ts"
+
+/**
  * Where sessions are kept between requests, processes and crashes.
  *
  * @since 0.1.0

@@ -11,6 +11,7 @@ import { AdapterError } from "../AdapterError.ts"
 import type { AdapterEvent, Event } from "../Event.ts"
 import type { Request } from "../Request.ts"
 import type { Response } from "../Response.ts"
+import type { Thread } from "../Thread.ts"
 import * as Usage from "../Usage.ts"
 import type { CallSettings } from "./callSettings.ts"
 import { type Emit, emitTo } from "./emit.ts"
@@ -27,7 +28,17 @@ export interface Surroundings {
   readonly requestId: string
   readonly clock: Clock.Clock
   readonly sink: Sink<Event> | undefined
+  readonly checkpoint: Checkpoint | undefined
 }
+
+/** What a chat has come to before it asks the model, or before it runs the calls of an answer. */
+export interface Progress {
+  readonly thread: Thread
+  readonly usage: Usage.Usage
+}
+
+/** The chat goes on when this has succeeded. Whoever wants it to stop instead interrupts the chat. */
+export type Checkpoint = (progress: Progress) => Effect.Effect<void>
 
 /** A function of the caller's failed inside the adapter's own code; thrown through it as a defect. */
 export class EventCallbackFailure {
