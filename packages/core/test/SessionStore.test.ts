@@ -107,6 +107,32 @@ describe("SessionStore", () => {
           assert.deepStrictEqual(seen, ["..", "A", "a", "a%2fb", "a/b", ids[5], ids[6], "\uffff", "👋"])
         }).pipe(Effect.provide(layer)))
 
+      it.effect("takes any limit of a page, and no other cursor than its own", () =>
+        Effect.gen(function*() {
+          const store = yield* SessionStore.SessionStore
+          yield* Effect.forEach(["a", "b", "c"], (id) => store.save(session(id)))
+          const sizes = yield* Effect.forEach(
+            [1.5, 0, -1, NaN, Infinity],
+            (limit) => Effect.map(store.list({ limit }), ({ sessions }) => sessions.length)
+          )
+          const refused = yield* Effect.flip(store.list({ cursor: 2 as never }))
+
+          assert.deepStrictEqual(sizes, [1, 1, 1, 3, 3])
+          assert.strictEqual(refused.reason, "invalid_cursor")
+        }).pipe(Effect.provide(layer)))
+
+      it.effect("names the part of a session that is no JSON", () =>
+        Effect.gen(function*() {
+          const store = yield* SessionStore.SessionStore
+          const refused = yield* Effect.flip(store.save({ ...session("s1"), context: { now: () => 1 } }))
+
+          assert.strictEqual(
+            refused.message,
+            "SessionStore.save of \"s1\" failed: not_encodable: " +
+              "$.session.context: Expected a JSON object, but at $.now a function is not JSON"
+          )
+        }).pipe(Effect.provide(layer)))
+
       it.effect("refuses what it cannot keep, and keeps what it has", () =>
         Effect.gen(function*() {
           const store = yield* SessionStore.SessionStore
