@@ -257,7 +257,7 @@ class Reading {
       case "thinking":
         return "thoughts"
       case "tool_use":
-        return block["name"] === this.answerTool ? "answer" : "call"
+        return this.answerTool !== undefined && block["name"] === this.answerTool ? "answer" : "call"
       default:
         return "other"
     }
