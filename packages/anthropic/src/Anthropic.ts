@@ -167,25 +167,22 @@ const split = <C extends FromConfig<Config>>(options: C) => {
   }
 }
 
-const resolve = (given: FromConfig<Config>): Effect.Effect<Config, ConfigError.ConfigError> => {
-  const apiKey = given.apiKey ?? EffectConfig.redacted(keyName)
-  return Effect.map(
-    Effect.forEach(
-      Object.entries({
-        ...given,
-        apiKey: nonEmpty(EffectConfig.isConfig(apiKey) ? apiKey : EffectConfig.succeed(apiKey))
-      }),
-      ([key, value]) =>
-        EffectConfig.isConfig(value)
-          ? Effect.map(value as EffectConfig.Config<unknown>, (found) => [key, found] as const)
-          : Effect.succeed([key, value] as const)
-    ),
+const resolve = (given: FromConfig<Config>): Effect.Effect<Config, ConfigError.ConfigError> =>
+  Effect.map(
+    Effect.forEach(Object.entries({ ...given, apiKey: keyOf(given.apiKey) }), ([key, value]) =>
+      EffectConfig.isConfig(value)
+        ? Effect.map(value as EffectConfig.Config<unknown>, (found) => [key, found] as const)
+        : Effect.succeed([key, value] as const)),
     (entries) => Object.fromEntries(entries) as Config
   )
-}
 
-const nonEmpty = (apiKey: EffectConfig.Config<Redacted.Redacted>): EffectConfig.Config<Redacted.Redacted> =>
-  EffectConfig.mapOrFail(apiKey, (key) =>
-    Redacted.value(key).trim() === ""
-      ? Either.left(ConfigError.MissingData([], `Anthropic's key is empty; set ${keyName}`))
-      : Either.right(key))
+const keyOf = (given: FromConfig<Config>["apiKey"]): EffectConfig.Config<Redacted.Redacted> => {
+  const missing = given === undefined
+    ? ConfigError.MissingData([keyName], `${keyName} is empty`)
+    : ConfigError.MissingData([], "the apiKey given to Anthropic is empty")
+  const apiKey = given ?? EffectConfig.redacted(keyName)
+  return EffectConfig.mapOrFail(
+    EffectConfig.isConfig(apiKey) ? apiKey : EffectConfig.succeed(apiKey),
+    (key) => Redacted.value(key).trim() === "" ? Either.left(missing) : Either.right(key)
+  )
+}
