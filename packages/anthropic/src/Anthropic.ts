@@ -70,7 +70,23 @@ export type FromConfig<A> = {
 const keyName = "ANTHROPIC_API_KEY"
 
 /**
- * How the Messages API is spoken to.
+ * How the Messages API is spoken to, for whoever wants to change it: a gateway with other headers, say.
+ *
+ * @example
+ * ```ts
+ * import { Anthropic } from "@allm/anthropic"
+ * import { HttpAdapter } from "@allm/core"
+ * import { HttpClientRequest } from "@effect/platform"
+ *
+ * const gateway: HttpAdapter.Protocol = {
+ *   ...Anthropic.protocol({ baseUrl: "https://gateway.example/anthropic" }),
+ *   authorize: HttpClientRequest.bearerToken
+ * }
+ *
+ * const Model = HttpAdapter.layer(gateway)
+ *
+ * assert.strictEqual(gateway.name, "anthropic")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -112,6 +128,34 @@ export const layerConfig = (
 
 /**
  * Provides an engine on Claude: the settings of both in one.
+ *
+ * @example
+ * ```ts
+ * import { Anthropic } from "@allm/anthropic"
+ * import { Allm } from "@allm/core"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Layer, Redacted } from "effect"
+ *
+ * // In the place of FetchHttpClient.layer: it answers as Anthropic would.
+ * const Client = Layer.succeed(
+ *   HttpClient.HttpClient,
+ *   HttpClient.make((request) =>
+ *     Effect.succeed(HttpClientResponse.fromWeb(
+ *       request,
+ *       Response.json({ content: [{ type: "text", text: "Hello!" }], stop_reason: "end_turn" })
+ *     ))
+ *   )
+ * )
+ *
+ * const Claude = Anthropic.engine({ apiKey: Redacted.make("sk-ant-…"), model: "claude-sonnet-5", maxTurns: 3 })
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.map((response) => assert.strictEqual(response.outputText, "Hello!")),
+ *   Effect.provide(Layer.provide(Claude, Client))
+ * )
+ *
+ * Effect.runPromise(program)
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -171,9 +215,11 @@ const resolve = (given: FromConfig<Config>): Effect.Effect<Config, ConfigError.C
   Effect.map(
     Effect.forEach(Object.entries({ ...given, apiKey: keyOf(given.apiKey) }), ([key, value]) =>
       EffectConfig.isConfig(value)
-        ? Effect.map(value as EffectConfig.Config<unknown>, (found) => [key, found] as const)
+        ? Effect.map(value as EffectConfig.Config<unknown>, (found) =>
+          [key, found] as const)
         : Effect.succeed([key, value] as const)),
-    (entries) => Object.fromEntries(entries) as Config
+    (entries) =>
+      Object.fromEntries(entries) as Config
   )
 
 const keyOf = (given: FromConfig<Config>["apiKey"]): EffectConfig.Config<Redacted.Redacted> => {

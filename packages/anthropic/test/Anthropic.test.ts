@@ -1,11 +1,11 @@
 import { Anthropic } from "@allm/anthropic"
-import { Allm, Tool } from "@allm/core"
-import { HttpClient } from "@effect/platform"
+import { Allm, type Engine, Tool } from "@allm/core"
+import type { HttpClient } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
-import { Config, ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
+import { Config, type ConfigError, ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import {
-  answerOf,
   type Answer,
+  answerOf,
   apiKey,
   bodyOf,
   call,
@@ -68,7 +68,7 @@ describe("engine", () => {
       )
 
       assert.strictEqual(result.finalResponse.outputText, "Sunny.")
-      assert.deepStrictEqual((seen[1]?.messages as ReadonlyArray<unknown>).slice(1), [
+      assert.deepStrictEqual((seen[1]!.messages as ReadonlyArray<unknown>).slice(1), [
         { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "get_weather", input: {} }] },
         { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "sunny" }] }
       ])
@@ -82,13 +82,13 @@ describe("engine", () => {
 
 describe("layerConfig", () => {
   const headersOf = (
-    Adapter: ReturnType<typeof Anthropic.engineConfig>,
+    Model: Layer.Layer<Engine.Engine, ConfigError.ConfigError, HttpClient.HttpClient>,
     variables: Record<string, string>
   ) =>
     Effect.gen(function*() {
       const seen: Array<Json> = []
       yield* Allm.chat("Hi").pipe(
-        Effect.provide(Layer.provide(Adapter, environment(variables))),
+        Effect.provide(Layer.provide(Model, environment(variables))),
         Effect.provide(watching(seen))
       )
       return seen[0] ?? {}

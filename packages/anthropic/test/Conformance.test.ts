@@ -1,8 +1,8 @@
 import { Anthropic } from "@allm/anthropic"
 import { AdapterSuite } from "@allm/conformance"
 import { Adapter } from "@allm/core"
-import { NodeHttpClient } from "@effect/platform-node"
 import { FetchHttpClient } from "@effect/platform"
+import { NodeHttpClient } from "@effect/platform-node"
 import { Context, Duration, Effect, Layer } from "effect"
 import { answer, begin, type Handler, refuse, say, serve } from "./server.ts"
 import { answerOf, apiKey, call, ended, type Frame, type Json, started, stopped, text } from "./wire.ts"
@@ -39,8 +39,7 @@ for (
     live: true,
     scenarios: {
       text: (pieces) => subject((response) => answer(response, answerOf(...text(0, ...pieces)))),
-      echo: () =>
-        subject((response, body) => answer(response, answerOf(...text(0, ...lastText(body).split(/(?= )/))))),
+      echo: () => subject((response, body) => answer(response, answerOf(...text(0, ...lastText(body).split(/(?= )/))))),
       toolCalls: (calls) =>
         subject((response) =>
           answer(response, [

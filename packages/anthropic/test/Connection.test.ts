@@ -1,7 +1,7 @@
 import { Anthropic } from "@allm/anthropic"
 import { Allm } from "@allm/core"
-import { NodeHttpClient } from "@effect/platform-node"
 import { FetchHttpClient } from "@effect/platform"
+import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Fiber, Logger, Redacted, Schedule, Stream, Tracer } from "effect"
 import { begin, refuse, say, serve } from "./server.ts"
@@ -48,7 +48,10 @@ describe("a key", () => {
   it.scopedLive("appears in no error, log or span, though the server repeats it", () =>
     Effect.gen(function*() {
       const server = yield* serve((response, _body, request) =>
-        refuse(response, 401, { type: "authentication_error", message: `invalid x-api-key ${request.headers["x-api-key"]}` })
+        refuse(response, 401, {
+          type: "authentication_error",
+          message: `invalid x-api-key ${request.headers["x-api-key"]}`
+        })
       )
       const seen: Array<unknown> = []
       const tracer = Tracer.make({
@@ -71,7 +74,8 @@ describe("a key", () => {
             event: (event, _time, values) => void seen.push(event, values),
             addLinks: () => {},
             // What a span succeeded with stays in the process: it is the response itself, with its request.
-            end: (_time, exit) => void seen.push(exit._tag === "Failure" ? [exit.cause, Cause.pretty(exit.cause)] : exit._tag)
+            end: (_time, exit) =>
+              void seen.push(exit._tag === "Failure" ? [exit.cause, Cause.pretty(exit.cause)] : exit._tag)
           }
         },
         context: (f) => f()

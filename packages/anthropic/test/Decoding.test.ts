@@ -1,5 +1,5 @@
 import * as EventLaws from "@allm/conformance/EventLaws"
-import { type AdapterError, Message, Request } from "@allm/core"
+import { Message, Request } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import {
@@ -22,8 +22,7 @@ import {
   thinking
 } from "./wire.ts"
 
-const failure = (frames: Parameters<typeof heard>[0]) =>
-  Effect.flip(Effect.asVoid(ask(() => sse(sseOf(frames))))) as Effect.Effect<AdapterError.AdapterError>
+const failure = (frames: Parameters<typeof heard>[0]) => Effect.flip(Effect.asVoid(ask(() => sse(sseOf(frames)))))
 
 describe("text", () => {
   it.effect("comes piece by piece, and as a whole", () =>
@@ -65,10 +64,14 @@ describe("text", () => {
 
   it.effect("may come with the beginning of its block", () =>
     Effect.gen(function*() {
-      const events = yield* heard(answerOf(begun(0, { type: "text", text: "Hel" }), grown(0, {
-        type: "text_delta",
-        text: "lo"
-      }), over(0)))
+      const events = yield* heard(answerOf(
+        begun(0, { type: "text", text: "Hel" }),
+        grown(0, {
+          type: "text_delta",
+          text: "lo"
+        }),
+        over(0)
+      ))
 
       assert.strictEqual(EventLaws.said(events).text, "Hello")
     }))
@@ -272,7 +275,10 @@ describe("tools that run at Anthropic", () => {
         begun(1, result),
         over(1),
         ...text(2, "Found."),
-        stopped("end_turn", {}, { output_tokens: 9, server_tool_use: { web_search_requests: 1, web_fetch_requests: 0 } }),
+        stopped("end_turn", {}, {
+          output_tokens: 9,
+          server_tool_use: { web_search_requests: 1, web_fetch_requests: 0 }
+        }),
         ended
       ])
 
@@ -515,7 +521,10 @@ describe("an answer in one piece", () => {
         yield* reasonOf({ type: "error", error: { type: "api_error", message: "?" } }),
         "provider_unavailable"
       )
-      assert.strictEqual(yield* reasonOf({ ...message, content: [{ type: "tool_use", id: "t" }] }), "malformed_response")
+      assert.strictEqual(
+        yield* reasonOf({ ...message, content: [{ type: "tool_use", id: "t" }] }),
+        "malformed_response"
+      )
     }))
 })
 

@@ -36,7 +36,9 @@ describe("a request", () => {
       sent({ version: "2099-01-01", betas: ["one-2025", "two-2025"], headers: { "x-team": "a" } }).headers,
       { "anthropic-version": "2099-01-01", "anthropic-beta": "one-2025,two-2025", "x-team": "a" }
     )
-    for (const baseUrl of ["http://gate.test/a", "http://gate.test/a/", "http://gate.test/a/v1", "http://gate.test/a/v1/"]) {
+    for (
+      const baseUrl of ["http://gate.test/a", "http://gate.test/a/", "http://gate.test/a/v1", "http://gate.test/a/v1/"]
+    ) {
       assert.strictEqual(sent({ baseUrl }).url, "http://gate.test/a/v1/messages")
     }
   })
@@ -180,7 +182,9 @@ describe("user messages", () => {
       }]
     )
     assert.match(
-      String(unwritten({ messages: [Message.user([Message.image({ mediaType: "image/tiff", data: "SUkq" })])] }).detail),
+      String(
+        unwritten({ messages: [Message.user([Message.image({ mediaType: "image/tiff", data: "SUkq" })])] }).detail
+      ),
       /image\/tiff cannot be read; send image\/jpeg, image\/png/
     )
   })
@@ -448,7 +452,9 @@ describe("tools", () => {
 
   it("with alternatives at the root of their schema are told as one object", () => {
     const schemaOf = (schema: { readonly [key: string]: unknown }) =>
-      (written({ tools: [{ ...look, inputSchema: schema }] }).tools as ReadonlyArray<{ readonly input_schema: unknown }>)[0]
+      (written({ tools: [{ ...look, inputSchema: schema }] }).tools as ReadonlyArray<
+        { readonly input_schema: unknown }
+      >)[0]
         ?.input_schema
 
     assert.deepStrictEqual(

@@ -5,9 +5,9 @@ import { Duration, Effect, Fiber, TestClock } from "effect"
 import { type Answer, answerOf, apiKey, ask, clientOf, type Json, ping, sse, sseOf, started, text } from "./wire.ts"
 
 const refused = (status: number, error: Json, headers: Record<string, string> = {}) =>
-  Effect.flip(Effect.asVoid(ask(() =>
-    Response.json({ type: "error", error, request_id: "req_body" }, { status, headers })
-  )))
+  Effect.flip(
+    Effect.asVoid(ask(() => Response.json({ type: "error", error, request_id: "req_body" }, { status, headers })))
+  )
 
 const told = (error: Json) =>
   Effect.flip(Effect.asVoid(ask(() =>
@@ -36,7 +36,13 @@ describe("a refusal", () => {
       Effect.gen(function*() {
         const error = yield* refused(status, { type, message: "No." })
 
-        assert.deepInclude({ ...error }, { reason, status, detail: "No.", provider: "anthropic", requestId: "req_body" })
+        assert.deepInclude({ ...error }, {
+          reason,
+          status,
+          detail: "No.",
+          provider: "anthropic",
+          requestId: "req_body"
+        })
         assert.strictEqual(error.isRetryable, isRetryable)
       }))
   }

@@ -1,10 +1,10 @@
 import { Anthropic } from "@allm/anthropic"
 import * as EventLaws from "@allm/conformance/EventLaws"
-import { Allm, Message, Request, Tool, ToolCall } from "@allm/core"
+import { Allm, Message, type Request, Tool, ToolCall } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { ask, apiKey, bodyOf, clientOf, completion, type Frame, hello, type Json, sse, sseOf } from "./wire.ts"
+import { apiKey, ask, bodyOf, clientOf, completion, type Frame, hello, type Json, sse, sseOf } from "./wire.ts"
 
 // Recorded traffic of the provider, kept beside the project, not in it.
 const folder = new URL("../../../../shared/fixtures/", import.meta.url)
@@ -70,7 +70,7 @@ describe.skipIf(isAbsent)(`recordings${where}`, () => {
       const reasoning = (all: typeof events) =>
         all.flatMap((event) => event._tag === "ReasoningDelta" ? [event.delta] : []).join("")
       const thought = (all: typeof events) =>
-        (completion(all).message?.metadata["anthropic"] as { readonly content: ReadonlyArray<Json> }).content
+        (completion(all).message!.metadata["anthropic"] as { readonly content: ReadonlyArray<Json> }).content
 
       assert.strictEqual(
         reasoning(events),

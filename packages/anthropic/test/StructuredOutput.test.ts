@@ -2,7 +2,22 @@ import { Anthropic } from "@allm/anthropic"
 import { Allm, Message, type Request, Tool } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { answerOf, apiKey, bodyOf, call, clientOf, ended, type Json, sse, sseOf, started, stopped, text, unwritten, written } from "./wire.ts"
+import {
+  answerOf,
+  apiKey,
+  bodyOf,
+  call,
+  clientOf,
+  ended,
+  type Json,
+  sse,
+  sseOf,
+  started,
+  stopped,
+  text,
+  unwritten,
+  written
+} from "./wire.ts"
 
 const format = (schema: Json, strict = true): Request.ResponseFormat => ({
   type: "json_schema",
@@ -23,7 +38,9 @@ const names = (body: Json) => ((body.tools ?? []) as ReadonlyArray<{ readonly na
 
 describe("a schema", () => {
   const native = (schema: Json) =>
-    (written({ responseFormat: format(schema) }).output_config as { readonly format?: { readonly schema?: Json } } | undefined)
+    (written({ responseFormat: format(schema) }).output_config as
+      | { readonly format?: { readonly schema?: Json } }
+      | undefined)
       ?.format?.schema
 
   it("is kept by the API, its objects closed", () => {
@@ -222,8 +239,7 @@ describe("Allm.object", () => {
   it.effect("goes on as a conversation in which the answer was text", () =>
     Effect.gen(function*() {
       const seen: Array<Json> = []
-      const chat = (messages: ReadonlyArray<Message.Message>) =>
-        Allm.chat(messages, { responseFormat: Person })
+      const chat = (messages: ReadonlyArray<Message.Message>) => Allm.chat(messages, { responseFormat: Person })
       yield* Effect.gen(function*() {
         const first = yield* chat([Message.user("Who?")])
         yield* chat([...first.thread.messages, Message.user("And who else?")])
@@ -240,7 +256,7 @@ describe("Allm.object", () => {
         }))
       )
 
-      assert.deepStrictEqual((seen[1]?.messages as ReadonlyArray<unknown>)[1], {
+      assert.deepStrictEqual((seen[1]!.messages as ReadonlyArray<unknown>)[1], {
         role: "assistant",
         content: [{ type: "text", text: "{\"name\":\"Ada\"}" }]
       })

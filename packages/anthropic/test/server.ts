@@ -9,25 +9,27 @@ export type Handler = (response: ServerResponse, body: Json, request: IncomingMe
 /** A server on a port of its own, for as long as the scope lasts. `open` tells how many answers are being given. */
 export const serve = (handle: Handler) =>
   Effect.acquireRelease(
-    Effect.async<{ readonly url: string; readonly open: Effect.Effect<number>; readonly close: () => void }>((resume) => {
-      let open = 0
-      const server = createServer((request, response) => {
-        open++
-        response.on("close", () => open--)
-        const parts: Array<Buffer> = []
-        request.on("data", (part: Buffer) => parts.push(part))
-        request.on("end", () => handle(response, JSON.parse(Buffer.concat(parts).toString("utf8")) as Json, request))
-      })
-      server.listen(0, "127.0.0.1", () =>
-        resume(Effect.succeed({
-          url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-          open: Effect.sync(() => open),
-          close: () => {
-            server.close()
-            server.closeAllConnections()
-          }
-        })))
-    }),
+    Effect.async<{ readonly url: string; readonly open: Effect.Effect<number>; readonly close: () => void }>(
+      (resume) => {
+        let open = 0
+        const server = createServer((request, response) => {
+          open++
+          response.on("close", () => open--)
+          const parts: Array<Buffer> = []
+          request.on("data", (part: Buffer) => parts.push(part))
+          request.on("end", () => handle(response, JSON.parse(Buffer.concat(parts).toString("utf8")) as Json, request))
+        })
+        server.listen(0, "127.0.0.1", () =>
+          resume(Effect.succeed({
+            url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+            open: Effect.sync(() => open),
+            close: () => {
+              server.close()
+              server.closeAllConnections()
+            }
+          })))
+      }
+    ),
     ({ close }) => Effect.sync(close)
   )
 

@@ -1,5 +1,5 @@
 import { Anthropic } from "@allm/anthropic"
-import { Adapter, type Event, Message, Request } from "@allm/core"
+import { Adapter, type AdapterError, type Event, Message, Request } from "@allm/core"
 import { HttpClient, type HttpClientRequest, HttpClientResponse } from "@effect/platform"
 import { Chunk, Effect, Either, Layer, Redacted, Stream } from "effect"
 
@@ -93,7 +93,9 @@ export type Answer = (request: HttpClientRequest.HttpClientRequest, index: numbe
 export const clientOf = (answer: Answer): Layer.Layer<HttpClient.HttpClient> =>
   Layer.sync(HttpClient.HttpClient, () => {
     let asked = 0
-    return HttpClient.make((request) => Effect.sync(() => HttpClientResponse.fromWeb(request, answer(request, asked++))))
+    return HttpClient.make((request) =>
+      Effect.sync(() => HttpClientResponse.fromWeb(request, answer(request, asked++)))
+    )
   })
 
 export const apiKey = Redacted.make("sk-ant-test")
@@ -112,7 +114,8 @@ export const heard = (
   frames: ReadonlyArray<Frame>,
   request: Request.Request = hello,
   config: Anthropic.Config = {}
-): Effect.Effect<ReadonlyArray<Event.AdapterEvent>, unknown> => ask(() => sse(sseOf(frames)), request, config)
+): Effect.Effect<ReadonlyArray<Event.AdapterEvent>, AdapterError.AdapterError> =>
+  ask(() => sse(sseOf(frames)), request, config)
 
 export const bodyOf = (request: HttpClientRequest.HttpClientRequest): Json =>
   request.body._tag === "Uint8Array" ? JSON.parse(new TextDecoder().decode(request.body.body)) : {}
