@@ -1,7 +1,9 @@
+import { Anthropic } from "@allm/anthropic"
 import * as EventLaws from "@allm/conformance/EventLaws"
-import { Message, Request } from "@allm/core"
+import { type Event, Message, Request } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import * as fc from "effect/FastCheck"
 import {
   answerOf,
   ask,
@@ -11,6 +13,7 @@ import {
   ended,
   grown,
   heard,
+  hello,
   over,
   ping,
   sse,
@@ -345,6 +348,44 @@ describe("what nobody knows yet", () => {
     }))
 })
 
+describe("frames in any order", () => {
+  const index = fc.integer({ min: 0, max: 3 })
+  const word = fc.constantFrom("", "a", "{\"b\":", "1}", "ß☂")
+  const type = fc.constantFrom("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "news", 7)
+  const frame = fc.oneof(
+    fc.tuple(index, type, word).map(([at, type, word]) => begun(at, { type, text: word, name: "look", input: {} })),
+    fc.tuple(index, word).map(([at, text]) => grown(at, { type: "text_delta", text })),
+    fc.tuple(index, word).map(([at, thinking]) => grown(at, { type: "thinking_delta", thinking })),
+    fc.tuple(index, word).map(([at, partial_json]) => grown(at, { type: "input_json_delta", partial_json })),
+    fc.tuple(index, word).map(([at, signature]) => grown(at, { type: "signature_delta", signature })),
+    fc.tuple(index, fc.jsonValue()).map(([at, citation]) => grown(at, { type: "citations_delta", citation })),
+    fc.tuple(index, fc.jsonValue()).map(([at, delta]) => ({ type: "content_block_delta", index: at, delta })),
+    index.map(over),
+    fc.constantFrom(started(), ping, stopped("tool_use")),
+    fc.jsonValue().map((usage) => ({ type: "message_delta", delta: usage, usage })),
+    fc.jsonValue().map((message) => ({ type: "message_start", message })),
+    fc.jsonValue()
+  )
+
+  it.prop("never break the decoder, nor the laws of an answer", [fc.array(frame, { maxLength: 30 }), fc.boolean()], ([
+    frames,
+    hasForm
+  ]) => {
+    const { responseFormat: _none, ...plain } = hello
+    const request: Request.Request = hasForm ? { ...hello, responseFormat: { type: "json_object" } } : plain
+    const decoder = Anthropic.protocol({}).decoder(request)
+    const events: Array<Event.AdapterEvent> = []
+    for (const data of [...frames, ended]) {
+      const decoded = decoder.frame(data, undefined)
+      // What tells an error ends the answer.
+      if (!Array.isArray(decoded)) return
+      events.push(...decoded)
+    }
+
+    assert.deepStrictEqual(EventLaws.problems(events), [])
+  }, { fastCheck: { numRuns: 1_000 } })
+})
+
 describe("the beginning", () => {
   it.effect("counts once, however often it comes", () =>
     Effect.gen(function*() {
@@ -403,6 +444,18 @@ describe("the end", () => {
 
       assert.deepStrictEqual(EventLaws.problems(events), [])
       assert.strictEqual(completion(events).finishReason, "stop")
+    }))
+
+  it.effect("may be said as other providers say it, or without a reason", () =>
+    Effect.gen(function*() {
+      const done = yield* ask(() => sse(`${sseOf([started(), ...text(0, "Hi")])}data: [DONE]\n\n`))
+      const silent = yield* heard([started(), ...text(0, "Hi"), stopped(null), ended])
+
+      for (const events of [done, silent]) {
+        assert.deepStrictEqual(EventLaws.problems(events), [])
+        assert.strictEqual(completion(events).finishReason, "stop")
+        assert.notProperty(completion(events), "rawFinishReason")
+      }
     }))
 
   it.effect("has to be said: what breaks off is an error", () =>

@@ -2,6 +2,7 @@ import { Anthropic } from "@allm/anthropic"
 import { Allm, Message, Thread, Tool } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import * as fc from "effect/FastCheck"
 import {
   answerOf,
   apiKey,
@@ -177,5 +178,44 @@ describe("a chat", () => {
 
       assert.strictEqual(result.haltedReason, "completed")
       assert.strictEqual(result.finalResponse.finishReason, "content_filter")
+    }))
+})
+
+describe("what the model said", () => {
+  const words = fc.string({ minLength: 1, unit: "grapheme" }).filter((word) => word.trim() !== "")
+  const block: fc.Arbitrary<ReadonlyArray<Json>> = fc.oneof(
+    words.map((text) => [{ type: "text", text }]),
+    fc.tuple(words, words).map(([thinking, signature]) => [{ type: "thinking", thinking, signature }]),
+    words.map((data) => [{ type: "redacted_thinking", data }]),
+    fc.tuple(fc.uuid(), fc.dictionary(words, fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2, noNullPrototype: true })).map(
+      ([id, input]) => [
+        { type: "mcp_tool_use", id, name: "echo", server_name: "echo", input: JSON.parse(JSON.stringify(input)) },
+        { type: "mcp_tool_result", tool_use_id: id, is_error: false, content: [] }
+      ]
+    )
+  )
+  const answer = fc.array(block, { maxLength: 6 }).map((blocks) => [
+    { type: "thinking", thinking: "Hm.", signature: "sig" },
+    ...blocks.flat(),
+    { type: "tool_use", id: "toolu_1", name: "look", input: {} }
+  ])
+
+  it.effect.prop("goes back exactly as it was said", [answer], ([content]) =>
+    Effect.gen(function*() {
+      const { Client, seen } = model([
+        [
+          started(),
+          ...content.flatMap((block, index) => [begun(index, block), over(index)]),
+          stopped("tool_use"),
+          ended
+        ],
+        answerOf(...text(0, "Done."))
+      ])
+      yield* Allm.chat("Look.").pipe(
+        Effect.provide(Anthropic.engine({ apiKey, model: "claude-sonnet-5", tools: [look] })),
+        Effect.provide(Client)
+      )
+
+      assert.deepStrictEqual(turns(seen[1])[1]?.content, content)
     }))
 })

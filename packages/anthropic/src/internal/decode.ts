@@ -29,7 +29,7 @@ export const decoder = (answerTool: string | undefined): HttpAdapter.Decoder => 
   const reading = new Reading(answerTool)
   return {
     frame: (data) => isObject(data) ? reading.frame(data) : none,
-    end: () => reading.end(),
+    end: (isDone) => reading.end(isDone),
     body: (body) => reading.body(body)
   }
 }
@@ -74,10 +74,10 @@ class Reading {
     }
   }
 
-  end(): HttpAdapter.Decoded {
+  end(isDone: boolean): HttpAdapter.Decoded {
     if (this.isComplete) return none
-    // Some servers forget their last frame.
-    if (this.stopReason !== undefined) return this.complete()
+    // Some servers forget their last frame, or end as those of other providers do.
+    if (this.stopReason !== undefined || (isDone && this.pieces.length > 0)) return this.complete()
     return this.hasBegun && !this.isAnnounced
       ? new AdapterError.AdapterError({ reason: "network_error", provider, detail: "the answer broke off" })
       : none
@@ -288,11 +288,13 @@ class Reading {
     }
     switch (delta["type"]) {
       case "text_delta":
-        return this.grow(piece, textOf(delta["text"]))
+        return piece.kind === "text" ? this.grow(piece, textOf(delta["text"])) : none
       case "thinking_delta":
-        return this.grow(piece, textOf(delta["thinking"]))
+        return piece.kind === "thoughts" ? this.grow(piece, textOf(delta["thinking"])) : none
       case "input_json_delta":
-        return this.grow(piece, textOf(delta["partial_json"]))
+        return piece.kind === "text" || piece.kind === "thoughts"
+          ? none
+          : this.grow(piece, textOf(delta["partial_json"]))
       case "citations_delta":
         this.cite(piece, delta["citation"])
         return none
@@ -304,6 +306,7 @@ class Reading {
 
   private grow(piece: Piece, text: string): ReadonlyArray<Event.AdapterEvent> {
     if (text === "" || piece.isOver) return none
+    if (piece.text === "") this.place(piece)
     piece.text += text
     switch (piece.kind) {
       case "text":
@@ -317,6 +320,13 @@ class Reading {
       case "other":
         return none
     }
+  }
+
+  /** Texts stand in the order in which they are heard, should they ever be written side by side. */
+  private place(piece: Piece): void {
+    const isLate = piece.kind === "text" &&
+      this.pieces.slice(this.pieces.indexOf(piece)).some(({ kind, text }) => kind === "text" && text !== "")
+    if (isLate) this.pieces.push(...this.pieces.splice(this.pieces.indexOf(piece), 1))
   }
 
   // The API refuses to be given back what it adds to the place of a citation.
