@@ -1,9 +1,6 @@
-import { Anthropic } from "@allm/anthropic"
 import * as EventLaws from "@allm/conformance/EventLaws"
-import { type Event, Message, Request } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import * as fc from "effect/FastCheck"
 import {
   answerOf,
   ask,
@@ -13,7 +10,6 @@ import {
   ended,
   grown,
   heard,
-  hello,
   over,
   ping,
   sse,
@@ -348,44 +344,6 @@ describe("what nobody knows yet", () => {
     }))
 })
 
-describe("frames in any order", () => {
-  const index = fc.integer({ min: 0, max: 3 })
-  const word = fc.constantFrom("", "a", "{\"b\":", "1}", "ß☂")
-  const type = fc.constantFrom("text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "news", 7)
-  const frame = fc.oneof(
-    fc.tuple(index, type, word).map(([at, type, word]) => begun(at, { type, text: word, name: "look", input: {} })),
-    fc.tuple(index, word).map(([at, text]) => grown(at, { type: "text_delta", text })),
-    fc.tuple(index, word).map(([at, thinking]) => grown(at, { type: "thinking_delta", thinking })),
-    fc.tuple(index, word).map(([at, partial_json]) => grown(at, { type: "input_json_delta", partial_json })),
-    fc.tuple(index, word).map(([at, signature]) => grown(at, { type: "signature_delta", signature })),
-    fc.tuple(index, fc.jsonValue()).map(([at, citation]) => grown(at, { type: "citations_delta", citation })),
-    fc.tuple(index, fc.jsonValue()).map(([at, delta]) => ({ type: "content_block_delta", index: at, delta })),
-    index.map(over),
-    fc.constantFrom(started(), ping, stopped("tool_use")),
-    fc.jsonValue().map((usage) => ({ type: "message_delta", delta: usage, usage })),
-    fc.jsonValue().map((message) => ({ type: "message_start", message })),
-    fc.jsonValue()
-  )
-
-  it.prop("never break the decoder, nor the laws of an answer", [fc.array(frame, { maxLength: 30 }), fc.boolean()], ([
-    frames,
-    hasForm
-  ]) => {
-    const { responseFormat: _none, ...plain } = hello
-    const request: Request.Request = hasForm ? { ...hello, responseFormat: { type: "json_object" } } : plain
-    const decoder = Anthropic.protocol({}).decoder(request)
-    const events: Array<Event.AdapterEvent> = []
-    for (const data of [...frames, ended]) {
-      const decoded = decoder.frame(data, undefined)
-      // What tells an error ends the answer.
-      if (!Array.isArray(decoded)) return
-      events.push(...decoded)
-    }
-
-    assert.deepStrictEqual(EventLaws.problems(events), [])
-  }, { fastCheck: { numRuns: 1_000 } })
-})
-
 describe("the beginning", () => {
   it.effect("counts once, however often it comes", () =>
     Effect.gen(function*() {
@@ -578,92 +536,5 @@ describe("an answer in one piece", () => {
         yield* reasonOf({ ...message, content: [{ type: "tool_use", id: "t" }] }),
         "malformed_response"
       )
-    }))
-})
-
-describe("an answer by a tool", () => {
-  const request = Request.make({
-    model: "claude-3-5-haiku-latest",
-    messages: [Message.user("How many?")],
-    responseFormat: { type: "json_schema", name: "count", schema: { type: "object", properties: {} }, strict: true }
-  })
-
-  it.effect("is text", () =>
-    Effect.gen(function*() {
-      const events = yield* heard([
-        started(),
-        ...text(0, "Here you are:"),
-        ...call(1, { id: "toolu_1", name: "json" }, "{\"count\"", ":3}"),
-        stopped("tool_use"),
-        ended
-      ], request)
-
-      assert.deepStrictEqual(EventLaws.problems(events), [])
-      assert.deepStrictEqual(events.slice(1), [
-        { _tag: "TextDelta", delta: "{\"count\"" },
-        { _tag: "TextDelta", delta: ":3}" },
-        { _tag: "TextCompleted", text: "{\"count\":3}" },
-        completion(events)
-      ])
-      assert.strictEqual(completion(events).finishReason, "stop")
-      assert.deepStrictEqual(completion(events).message, {
-        role: "assistant",
-        content: "{\"count\":3}",
-        toolCalls: [],
-        metadata: {}
-      })
-    }))
-
-  it.effect("counts once, and an empty one is an object too", () =>
-    Effect.gen(function*() {
-      const twice = yield* heard([
-        started(),
-        ...call(0, { id: "toolu_1", name: "json" }),
-        ...call(1, { id: "toolu_2", name: "json" }, "{\"a\":1}"),
-        stopped("tool_use"),
-        ended
-      ], request)
-
-      assert.deepStrictEqual(EventLaws.problems(twice), [])
-      assert.strictEqual(EventLaws.said(twice).text, "{}")
-    }))
-
-  it.effect("that did not come leaves the text to stand", () =>
-    Effect.gen(function*() {
-      const events = yield* heard(answerOf(...text(0, "I can", "not."), ...text(1, " Sorry.")), request)
-
-      assert.deepStrictEqual(EventLaws.problems(events), [])
-      assert.strictEqual(EventLaws.said(events).text, "I cannot. Sorry.")
-      assert.strictEqual(completion(events).message?.content, "I cannot. Sorry.")
-    }))
-
-  it.effect("keeps the thoughts before it", () =>
-    Effect.gen(function*() {
-      const events = yield* heard([
-        started(),
-        ...thinking(0, "sig", "Three."),
-        ...text(1, "So:"),
-        ...call(2, { id: "toolu_1", name: "json" }, "{\"count\":3}"),
-        stopped("tool_use"),
-        ended
-      ], request)
-
-      assert.deepStrictEqual(completion(events).message?.metadata, {
-        anthropic: {
-          content: [{ type: "thinking", thinking: "Three.", signature: "sig" }, { type: "text", length: 11 }]
-        }
-      })
-    }))
-
-  it.effect("is in one piece where the whole answer is", () =>
-    Effect.gen(function*() {
-      const events = yield* ask(() =>
-        Response.json({
-          content: [{ type: "tool_use", id: "toolu_1", name: "json", input: { count: 3 } }],
-          stop_reason: "tool_use"
-        }), request)
-
-      assert.strictEqual(EventLaws.said(events).text, "{\"count\":3}")
-      assert.strictEqual(completion(events).finishReason, "stop")
     }))
 })

@@ -1,20 +1,25 @@
 import { Anthropic } from "@allm/anthropic"
-import { Allm, Message, type Request, Tool } from "@allm/core"
+import * as EventLaws from "@allm/conformance/EventLaws"
+import { Allm, Message, Request, Tool } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import {
   answerOf,
   apiKey,
+  ask,
   bodyOf,
   call,
   clientOf,
+  completion,
   ended,
+  heard,
   type Json,
   sse,
   sseOf,
   started,
   stopped,
   text,
+  thinking,
   unwritten,
   written
 } from "./wire.ts"
@@ -206,6 +211,93 @@ describe("an answer by a tool", () => {
     assert.deepStrictEqual((body.tools as ReadonlyArray<Json>)[0]?.input_schema, { type: "object" })
     assert.notProperty(written({ responseFormat: { type: "text" } }), "tools")
   })
+})
+
+describe("what a tool took as the answer", () => {
+  const request = Request.make({
+    model: "claude-3-5-haiku-latest",
+    messages: [Message.user("How many?")],
+    responseFormat: { type: "json_schema", name: "count", schema: { type: "object", properties: {} }, strict: true }
+  })
+
+  it.effect("is text", () =>
+    Effect.gen(function*() {
+      const events = yield* heard([
+        started(),
+        ...text(0, "Here you are:"),
+        ...call(1, { id: "toolu_1", name: "json" }, "{\"count\"", ":3}"),
+        stopped("tool_use"),
+        ended
+      ], request)
+
+      assert.deepStrictEqual(EventLaws.problems(events), [])
+      assert.deepStrictEqual(events.slice(1), [
+        { _tag: "TextDelta", delta: "{\"count\"" },
+        { _tag: "TextDelta", delta: ":3}" },
+        { _tag: "TextCompleted", text: "{\"count\":3}" },
+        completion(events)
+      ])
+      assert.strictEqual(completion(events).finishReason, "stop")
+      assert.deepStrictEqual(completion(events).message, {
+        role: "assistant",
+        content: "{\"count\":3}",
+        toolCalls: [],
+        metadata: {}
+      })
+    }))
+
+  it.effect("counts once, and an empty one is an object too", () =>
+    Effect.gen(function*() {
+      const twice = yield* heard([
+        started(),
+        ...call(0, { id: "toolu_1", name: "json" }),
+        ...call(1, { id: "toolu_2", name: "json" }, "{\"a\":1}"),
+        stopped("tool_use"),
+        ended
+      ], request)
+
+      assert.deepStrictEqual(EventLaws.problems(twice), [])
+      assert.strictEqual(EventLaws.said(twice).text, "{}")
+    }))
+
+  it.effect("that did not come leaves the text to stand", () =>
+    Effect.gen(function*() {
+      const events = yield* heard(answerOf(...text(0, "I can", "not."), ...text(1, " Sorry.")), request)
+
+      assert.deepStrictEqual(EventLaws.problems(events), [])
+      assert.strictEqual(EventLaws.said(events).text, "I cannot. Sorry.")
+      assert.strictEqual(completion(events).message?.content, "I cannot. Sorry.")
+    }))
+
+  it.effect("keeps the thoughts before it", () =>
+    Effect.gen(function*() {
+      const events = yield* heard([
+        started(),
+        ...thinking(0, "sig", "Three."),
+        ...text(1, "So:"),
+        ...call(2, { id: "toolu_1", name: "json" }, "{\"count\":3}"),
+        stopped("tool_use"),
+        ended
+      ], request)
+
+      assert.deepStrictEqual(completion(events).message?.metadata, {
+        anthropic: {
+          content: [{ type: "thinking", thinking: "Three.", signature: "sig" }, { type: "text", length: 11 }]
+        }
+      })
+    }))
+
+  it.effect("is in one piece where the whole answer is", () =>
+    Effect.gen(function*() {
+      const events = yield* ask(() =>
+        Response.json({
+          content: [{ type: "tool_use", id: "toolu_1", name: "json", input: { count: 3 } }],
+          stop_reason: "tool_use"
+        }), request)
+
+      assert.strictEqual(EventLaws.said(events).text, "{\"count\":3}")
+      assert.strictEqual(completion(events).finishReason, "stop")
+    }))
 })
 
 describe("Allm.object", () => {
