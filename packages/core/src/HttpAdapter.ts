@@ -315,9 +315,8 @@ class Call {
       }),
       onSuccess: (chunk) => {
         for (const bytes of chunk) reading.feed(bytes)
-        const events = reading.taken()
-        if (reading.isOver) return events.length === 0 ? close : Effect.zipRight(this.emit(events), close)
-        return events.length === 0 ? next : Effect.zipRight(this.emit(events), next)
+        // Also when there are none: a provider that pings is not silent.
+        return Effect.zipRight(this.emit(reading.taken()), reading.isOver ? close : next)
       }
     })
     // The last bytes are read, so that the connection can be used again.
