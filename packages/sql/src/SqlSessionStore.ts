@@ -214,8 +214,8 @@ const make = Effect.gen(function*() {
 
   const list = Effect.fn("SessionStore.list")(function*(options: SessionStore.ListOptions = {}) {
     const frame = { operation: "SessionStore.list", location: "allm_sessions" }
-    const asked = Math.trunc(Number(options.limit ?? 50))
-    const limit = Number.isNaN(asked) ? 50 : Math.max(1, Math.min(asked, 1000))
+    // Whole, or the last page would never come; what is no number counts as 1.
+    const limit = Math.max(1, Math.min(Math.floor(options.limit ?? 50) || 1, 1000))
     const after = options.cursor === undefined ? "" : options.cursor.slice("after:".length)
     if (options.cursor !== undefined && (!options.cursor.startsWith("after:") || after === "")) {
       return yield* new StoreError.StoreError({ ...frame, reason: "invalid_cursor" })
