@@ -98,7 +98,7 @@ for (const [name, make] of places) {
           assert.deepStrictEqual(added.map((texts) => new Set(texts).size), [15, 15, 15])
           assert.strictEqual(added.flat().length, 45)
         }),
-      60_000
+      120_000
     )
   })
 }
