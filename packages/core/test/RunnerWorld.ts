@@ -4,8 +4,6 @@
 import { Fake, Message, type Session, SessionLease, SessionRunner, SessionStore, Tool, ToolJournal } from "@allm/core"
 import { Context, Effect, Layer } from "effect"
 
-type Stores = SessionStore.SessionStore | SessionLease.SessionLease | ToolJournal.ToolJournal
-
 /** What a process does to the world outside, such as `store.save` or `journal.prepare c0`. */
 export type Around = <A, E>(step: string, work: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
@@ -26,15 +24,55 @@ const through = <S extends object>(name: string, service: S, around: Around): S 
     ])
   ) as unknown as S
 
+const journalIn = (texts: Map<string, string>) => {
+  const locate = ({ sessionId, toolCallId }: ToolJournal.Key) => `${sessionId}/${toolCallId}`
+  return ToolJournal.fromCells({
+    locate,
+    read: (key) => Effect.sync(() => texts.get(locate(key))),
+    create: (key, text) =>
+      Effect.sync(() => {
+        const known = texts.get(locate(key))
+        if (known === undefined) texts.set(locate(key), text)
+        return known
+      }),
+    replace: (key, text) => Effect.sync(() => void texts.set(locate(key), text)),
+    list: (sessionId) =>
+      Effect.sync(() =>
+        Array.from(texts, ([location, text]) => ({ location, text })).filter(({ location }) =>
+          location.startsWith(`${sessionId}/`)
+        )
+      ),
+    remove: (sessionId, toolCallIds) =>
+      Effect.sync(() => {
+        for (const toolCallId of toolCallIds) texts.delete(locate({ sessionId, toolCallId }))
+      })
+  })
+}
+
 export interface ProcessOptions extends SessionRunner.RunnerOptions {
   readonly around?: Around
 }
 
-export class World {
-  readonly context: Context.Context<Stores>
+/** An entry of the journal as it is kept. */
+interface Entry {
+  readonly sessionId: string
+  readonly toolCallId: string
+  readonly digest: string
+  readonly outcome?: unknown
+}
 
-  constructor(context: Context.Context<Stores>) {
+export class World {
+  /** The texts of the journal. */
+  readonly texts = new Map<string, string>()
+  private readonly context: Context.Context<SessionStore.SessionStore | SessionLease.SessionLease>
+  readonly journal = journalIn(this.texts)
+
+  constructor(context: Context.Context<SessionStore.SessionStore | SessionLease.SessionLease>) {
     this.context = context
+  }
+
+  get entries(): ReadonlyArray<Entry> {
+    return Array.from(this.texts.values(), (text) => JSON.parse(text) as Entry)
   }
 
   get store(): SessionStore.Service {
@@ -43,10 +81,6 @@ export class World {
 
   get leases(): SessionLease.Service {
     return Context.get(this.context, SessionLease.SessionLease)
-  }
-
-  get journal(): typeof ToolJournal.ToolJournal.Service {
-    return Context.get(this.context, ToolJournal.ToolJournal)
   }
 
   /** A runner of its own on the same stores. */
@@ -62,7 +96,10 @@ export class World {
 export const stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
 
 export const world: Effect.Effect<World> = Effect.scoped(
-  Effect.map(Layer.build(Layer.fresh(stores)), (context) => new World(context))
+  Effect.map(
+    Layer.build(Layer.fresh(Layer.merge(SessionStore.layerMemory, SessionLease.layerMemory))),
+    (context) => new World(context)
+  )
 )
 
 export const call = (id: string, name: string, args: unknown = {}) => Fake.toolCall({ id, name, arguments: args })

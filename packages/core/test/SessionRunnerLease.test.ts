@@ -132,6 +132,45 @@ describe("SessionRunner, the right to a session", () => {
         assert.strictEqual(session.status, "completed")
       }))
 
+    it.effect("while a call is noted down does not run it", () =>
+      Effect.gen(function*() {
+        const shared = yield* world
+        const traces: Array<string> = []
+        const clock = yield* Effect.clock
+        let missed = 0
+        const around: Around = (step, work) =>
+          Effect.tap(work, () => {
+            if (step === "journal.prepare c1") missed = 30_000
+          })
+        const error = yield* started(shared, { traces, around, happens: Effect.void }).pipe(
+          Effect.asVoid,
+          Effect.flip,
+          Effect.withClock(showing(clock, () => clock.unsafeCurrentTimeMillis() + missed))
+        )
+
+        assert.deepInclude(error, { _tag: "LeaseLost", reason: "expired" })
+        assert.deepStrictEqual(traces, ["c0"])
+      }))
+
+    it.effect("while it works on something else saves nothing", () =>
+      Effect.gen(function*() {
+        const shared = yield* world
+        const before = yield* shared.store.save(Session.make({ id: "s1" }))
+        const clock = yield* Effect.clock
+        let missed = 0
+        const error = yield* SessionRunner.modify("s1", (session) => {
+          missed = 30_000
+          return Effect.succeed({ session: { ...session, metadata: { late: true } }, result: undefined })
+        }).pipe(
+          Effect.flip,
+          Effect.provide(shared.process()),
+          Effect.withClock(showing(clock, () => clock.unsafeCurrentTimeMillis() + missed))
+        )
+
+        assert.deepInclude(error, { _tag: "LeaseLost", reason: "expired" })
+        assert.deepStrictEqual(yield* shared.store.load("s1"), before)
+      }))
+
     it.effect("to another finds out when it renews, and notes nothing down any more", () =>
       Effect.gen(function*() {
         const shared = yield* world

@@ -215,7 +215,7 @@ const make = Effect.gen(function*() {
   const list = Effect.fn("SessionStore.list")(function*(options: SessionStore.ListOptions = {}) {
     const frame = { operation: "SessionStore.list", location: "allm_sessions" }
     // Whole, or the last page would never come; what is no number counts as 1.
-    const limit = Math.max(1, Math.min(Math.trunc(Number(options.limit ?? 50)) || 1, 1000))
+    const limit = Math.max(1, Math.min(Math.floor(options.limit ?? 50) || 1, 1000))
     const after = options.cursor === undefined ? "" : options.cursor.slice("after:".length)
     if (options.cursor !== undefined && (!options.cursor.startsWith("after:") || after === "")) {
       return yield* new StoreError.StoreError({ ...frame, reason: "invalid_cursor" })

@@ -3,6 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import type { ChatError } from "../Allm.ts"
 import type { ChatResult } from "../ChatResult.ts"
 import type { Engine } from "../Engine.ts"
@@ -15,12 +16,28 @@ import type { Hold, Stop } from "./sessionHold.ts"
 import * as Loop from "./sessionLoop.ts"
 import { TurnFold } from "./sessionTurn.ts"
 
-/** Does something as long as the holder may, with the journal of the holder. */
+/**
+ * Does something as long as the holder may, with the journal of the holder. It is over when this ends, however it ends: a
+ * race would come back from an interruption while the loser still runs.
+ */
 const whileHeld = <A, E, R>(
   hold: Hold,
   work: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Stop, Exclude<R, ToolJournal>> =>
-  Effect.raceFirst(Effect.provideService(work, ToolJournal, hold.journal), hold.stopped)
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function*() {
+      const fiber = yield* Effect.fork(restore(Effect.provideService(work, ToolJournal, hold.journal)))
+      const guard = yield* Effect.forkDaemon(
+        Effect.interruptible(Effect.catchAllCause(hold.stopped, () => Fiber.interruptFork(fiber)))
+      )
+      const exit = yield* restore(Fiber.await(fiber)).pipe(
+        Effect.onInterrupt(() => Fiber.interrupt(fiber)),
+        Effect.ensuring(Fiber.interruptFork(guard))
+      )
+      if (Exit.isSuccess(exit)) return yield* Effect.as(fiber.inheritAll, exit.value)
+      return yield* (hold.isStopped ? hold.stopped : Effect.failCause(exit.cause))
+    })
+  )
 
 /** Does something to a session that is all of it or nothing, and saves what comes of it. */
 export const modify = <A, E, R>(

@@ -90,13 +90,6 @@ export const compareIds = (left: string, right: string): number => {
 
 const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdfff
 
-/** A limit often comes from a query, where it may be anything. */
-export const limitOf = (given: number | undefined): number => {
-  // Whole, or the last page would never come; what is no number counts as 1.
-  const limit = Math.trunc(Number(given ?? 50))
-  return Math.max(1, Math.min(limit || 1, 1000))
-}
-
 /** A cursor is the last id of its page, marked so that no other text passes for one. */
 export const cursorOf = (id: string): string => `after:${id}`
 
