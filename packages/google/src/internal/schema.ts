@@ -139,7 +139,7 @@ class Conversion {
   }
 
   private freshName(ref: string): string {
-    const last = ref.slice(ref.lastIndexOf("/") + 1).replaceAll(/\W+/g, "_") || "root"
+    const last = ref === "#" ? "root" : ref.slice(ref.lastIndexOf("/") + 1).replaceAll(/\W+/g, "_")
     const taken = new Set(this.names.values())
     let name = last
     for (let number = 2; taken.has(name); number++) name = `${last}_${number}`
