@@ -13,7 +13,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { type Configured, readAll, readKey } from "./internal/config.ts"
 import { Decoder } from "./internal/decode.ts"
-import { encode } from "./internal/encode.ts"
+import { encode, refuse } from "./internal/encode.ts"
 import { name } from "./internal/pieces.ts"
 import { told } from "./internal/refusal.ts"
 
@@ -72,15 +72,17 @@ export const protocol = (config: Config = {}): HttpAdapter.Protocol => {
   return {
     name,
     encode: (request) =>
-      Either.map(
-        encode(request),
-        ({ body, model }) =>
-          HttpClientRequest.post(`${baseUrl}/${model}:streamGenerateContent`).pipe(
-            HttpClientRequest.setUrlParam("alt", "sse"),
-            HttpClientRequest.setHeaders(headers),
-            HttpClientRequest.bodyUnsafeJson(body)
-          )
-      ),
+      Either.flatMap(encode(request), ({ body, model }) =>
+        Either.orElse(
+          Either.try(() =>
+            HttpClientRequest.post(`${baseUrl}/${model}:streamGenerateContent`).pipe(
+              HttpClientRequest.setUrlParam("alt", "sse"),
+              HttpClientRequest.setHeaders(headers),
+              HttpClientRequest.bodyUnsafeJson(body)
+            )
+          ),
+          () => refuse("invalid_request", "the request cannot be written as JSON; write only JSON into its params")
+        )),
     decoder: (request) => new Decoder(request),
     apiKey: config.apiKey,
     // In a header, never in the address: addresses are logged.

@@ -39,6 +39,12 @@ describe("requests", () => {
     assert.include(refusal({ messages: [Message.user("")] }).detail, "Message.user")
   })
 
+  it("that are no JSON are refused", () => {
+    const error = Either.getOrThrow(Either.flip(Google.protocol().encode({ ...requestOf(), options: { big: 1n } })))
+    assert.deepInclude({ ...error }, { reason: "invalid_request" })
+    assert.include(error.detail, "params")
+  })
+
   it("have all of the system's words in one place, in order", () => {
     const body = encoded(requestOf({
       messages: [
@@ -132,6 +138,8 @@ describe("tools", () => {
     assert.deepStrictEqual(config({ tool: "add" }), {
       functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["add"] }
     })
+    assert.include(refusal({ toolChoice: "required" }).detail, "there are none")
+    assert.include(refusal({ toolChoice: { tool: "add" } }).detail, "there are none")
     assert.isUndefined(config("auto", []))
     assert.isUndefined(config("none", []))
     assert.isUndefined(encoded(requestOf({ tools: [add] }))["toolConfig"])

@@ -177,7 +177,7 @@ describe("keys", () => {
       Effect.gen(function*() {
         assert.strictEqual(yield* keyOf([["GOOGLE_API_KEY", "a"], ["GEMINI_API_KEY", "b"]]), "a")
         assert.strictEqual(yield* keyOf([["GEMINI_API_KEY", "b"]]), "b")
-        assert.strictEqual(yield* keyOf([["GOOGLE_API_KEY", ""], ["GEMINI_API_KEY", "b"]]), "b")
+        assert.strictEqual(yield* keyOf([["GOOGLE_API_KEY", " "], ["GEMINI_API_KEY", "b\n"]]), "b")
       }))
 
     it.effect("may be given, or read from elsewhere, like every setting", () =>

@@ -13,7 +13,7 @@ const sent = (schema: JsonSchema): unknown =>
 
 const parametersOf = (tool: Tool.Any): unknown => {
   const [tools] = encoded(requestOf({ tools: [Tool.declaration(tool)] }))["tools"] as ReadonlyArray<JsonSchema>
-  const [declared] = tools?.["functionDeclarations"] as ReadonlyArray<JsonSchema>
+  const [declared] = tools!["functionDeclarations"] as ReadonlyArray<JsonSchema>
   return declared?.["parametersJsonSchema"]
 }
 

@@ -4,12 +4,18 @@
 import * as Config from "effect/Config"
 import * as ConfigError from "effect/ConfigError"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 
 /** Every setting as it is, or to be read. */
 export type Configured<A> = { readonly [K in keyof A]: A[K] | Config.Config<Exclude<A[K], undefined>> }
 
-const keyNamed = (name: string): Config.Config<Redacted.Redacted> => Config.redacted(Config.nonEmptyString(name))
+/** The key in a variable. One that is empty is missing. */
+const keyNamed = (variable: string): Config.Config<Redacted.Redacted> =>
+  Config.redacted(Config.nested(Config.mapOrFail(Config.string(), trimmed), variable))
+
+const trimmed = (text: string): Either.Either<string, ConfigError.ConfigError> =>
+  text.trim() === "" ? Either.left(ConfigError.MissingData([], "the key is empty")) : Either.right(text.trim())
 
 const defaultKey = keyNamed("GOOGLE_API_KEY").pipe(Config.orElse(() => keyNamed("GEMINI_API_KEY")))
 
@@ -21,7 +27,7 @@ export const readKey = (
 ): Effect.Effect<Redacted.Redacted, ConfigError.ConfigError> =>
   Effect.filterOrFail(
     read(given ?? defaultKey),
-    (key) => Redacted.value(key) !== "",
+    (key) => Redacted.value(key).trim() !== "",
     () => ConfigError.MissingData(["apiKey"], "the key is empty")
   )
 

@@ -30,6 +30,10 @@ export const encode = (request: Request.Request): Either.Either<Encoded, Adapter
     if (contents.length === 0) {
       return yield* refuse("invalid_request", "Gemini wants a message to answer; add Message.user(\"…\")")
     }
+    const { toolChoice } = request
+    if (request.tools.length === 0 && (toolChoice === "required" || typeof toolChoice === "object")) {
+      return yield* refuse("invalid_request", "a tool has to be called, but there are none; add tools or no toolChoice")
+    }
     const system = messages.flatMap((message) =>
       message.role === "system" && Message.toText(message) !== "" ? [{ text: Message.toText(message) }] : []
     )
@@ -48,7 +52,7 @@ export const encode = (request: Request.Request): Either.Either<Encoded, Adapter
     }
   })
 
-const refuse = (reason: AdapterError.Reason, detail: string): Either.Either<never, AdapterError.AdapterError> =>
+export const refuse = (reason: AdapterError.Reason, detail: string): Either.Either<never, AdapterError.AdapterError> =>
   Either.left(new AdapterError.AdapterError({ reason, provider: name, detail }))
 
 const merged = (key: string, own: Wire, options: Wire): Wire => {
@@ -84,7 +88,7 @@ const functionsOf = ({ tools }: Request.Request): ReadonlyArray<Wire> => {
 }
 
 const toolConfigOf = ({ toolChoice, tools }: Request.Request): Wire => {
-  if (toolChoice === undefined || (tools.length === 0 && (toolChoice === "auto" || toolChoice === "none"))) return {}
+  if (toolChoice === undefined || tools.length === 0) return {}
   const functionCallingConfig = typeof toolChoice === "object"
     ? { mode: "ANY", allowedFunctionNames: [toolChoice.tool] }
     : { mode: { auto: "AUTO", none: "NONE", required: "ANY" }[toolChoice] }
