@@ -1,7 +1,7 @@
 import { EventLaws } from "@allm/conformance"
-import { Allm, Engine, Message, ToolCall } from "@allm/core"
+import { Adapter, Allm, Engine, Message, ToolCall } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Stream } from "effect"
 import { adapterOf, ask, chunk, completedOf, frames, messageOf, read, requestOf, sse, stop } from "./support.ts"
 
 const call = (functionCall: object, more: object = {}) => ({ functionCall, ...more })
@@ -91,7 +91,7 @@ describe("what is not known", () => {
   it.effect("passes: fields, parts and shapes of any kind", () =>
     Effect.gen(function*() {
       const events = yield* read([
-        { candidates: null, novelty: 1 },
+        { candidates: null, error: null, novelty: 1 },
         { candidates: [null], novelty: 1 },
         { candidates: [{ content: { parts: "none" } }] },
         chunk([null, 7, { novelty: { a: 1 } }, { functionCall: "x" }, { functionCall: {} }, { text: 5 }]),
@@ -414,6 +414,24 @@ describe("errors inside a stream", () => {
       })
       assert.isTrue(overloaded.isRetryable)
       assert.strictEqual((yield* error(504, "DEADLINE_EXCEEDED")).reason, "timeout")
+    }))
+
+  it.effect("come before the answer as long as nothing was said", () =>
+    Effect.gen(function*() {
+      const empty = chunk([{ text: "" }])
+      const error = { error: { code: 503, status: "UNAVAILABLE", message: "The model is overloaded." } }
+      for (const chunks of [[empty, error], [empty]]) {
+        const events: Array<unknown> = []
+        const failed = yield* Stream.runForEach(Adapter.stream(requestOf()), (event) =>
+          Effect.sync(() => events.push(event))).pipe(
+            Effect.provide(adapterOf(() =>
+              sse(frames(...chunks))
+            )),
+            Effect.flip
+          )
+        assert.deepStrictEqual(events, [])
+        assert.isTrue(failed.isRetryable)
+      }
     }))
 
   it.effect("need not have a number, and may come in a list", () =>

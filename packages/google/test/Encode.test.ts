@@ -65,6 +65,14 @@ describe("requests", () => {
     })
   })
 
+  it("of the system hold no images", () => {
+    const error = refusal({
+      messages: [Message.system([Message.image("https://allm.example/a.png")]), Message.user("Hi")]
+    })
+    assert.strictEqual(error.reason, "unsupported_feature")
+    assert.include(error.detail, "put the image into a user message")
+  })
+
   it("say temperature and length in Gemini's words", () => {
     const body = encoded(requestOf({ temperature: 0, maxTokens: 80 }))
     assert.deepStrictEqual(body["generationConfig"], { maxOutputTokens: 80, temperature: 0 })
@@ -140,6 +148,10 @@ describe("tools", () => {
     })
     assert.include(refusal({ toolChoice: "required" }).detail, "there are none")
     assert.include(refusal({ toolChoice: { tool: "add" } }).detail, "there are none")
+    const given = { functionDeclarations: [{ name: "look" }] }
+    assert.deepStrictEqual(encoded(requestOf({ toolChoice: "required", options: { tools: [given] } }))["toolConfig"], {
+      functionCallingConfig: { mode: "ANY" }
+    })
     assert.isUndefined(config("auto", []))
     assert.isUndefined(config("none", []))
     assert.isUndefined(encoded(requestOf({ tools: [add] }))["toolConfig"])

@@ -40,8 +40,11 @@ const finishReasons: { readonly [reason: string]: Response.FinishReason } = {
 
 export class Decoder implements HttpAdapter.Decoder {
   private readonly request: Request.Request
-  private hasStarted = false
+  /** Something came that is an answer. */
+  private hasBegun = false
+  private isAnnounced = false
   private responseId: string | undefined
+  private model: string | undefined
   private text = ""
   private readonly images: Array<{ readonly at: number; readonly image: Message.ImagePart }> = []
   private readonly calls: Array<ToolCall.ToolCall> = []
@@ -60,26 +63,28 @@ export class Decoder implements HttpAdapter.Decoder {
   readonly frame = (data: unknown): HttpAdapter.Decoded => {
     const chunk = objectOf(data)
     if (chunk === undefined) return []
-    if (chunk["error"] !== undefined) return errorOf(chunk)
+    if ((chunk["error"] ?? undefined) !== undefined) return errorOf(chunk)
     const out: Out = []
     this.chunk(chunk, out)
-    return out
+    return this.announced(out)
   }
 
   /** The whole answer, or, when server-sent events were not asked for, the list of its chunks. */
   readonly body = (body: unknown): HttpAdapter.Decoded => {
-    const out: Array<Event.AdapterEvent> = []
+    const out: Out = []
     for (const chunk of Array.isArray(body) ? body : [body]) {
       const decoded = this.frame(chunk)
-      if (!Array.isArray(decoded)) return decoded
-      out.push(...decoded as Out)
+      if (!isEvents(decoded)) return decoded
+      out.push(...decoded)
     }
-    return [...out, ...this.end(false)]
+    const end = this.end(false)
+    return isEvents(end) ? [...out, ...end] : end
   }
 
   /** Chunks may follow the one with the reason, so the answer is complete only now. */
-  readonly end = (isDone: boolean): ReadonlyArray<Event.AdapterEvent> => {
-    if (!this.hasStarted || (this.rawFinishReason === undefined && !isDone)) return []
+  readonly end = (isDone: boolean): HttpAdapter.Decoded => {
+    if (!this.hasBegun) return []
+    if (this.rawFinishReason === undefined && !isDone) return this.isAnnounced ? [] : brokenOff
     const out: Out = []
     const reason = this.finishReason()
     this.close(reason !== "length" && reason !== "error", out)
@@ -93,13 +98,27 @@ export class Decoder implements HttpAdapter.Decoder {
       ...(usage === undefined ? {} : { usage }),
       metadata: this.told === undefined ? {} : { [name]: this.told }
     })
-    return out
+    return this.announced(out)
+  }
+
+  /**
+   * The beginning is told with what comes after it: an error that comes first is one before the answer, so the call can be
+   * repeated.
+   */
+  private announced(out: Out): Out {
+    if (this.isAnnounced || out.length === 0) return out
+    this.isAnnounced = true
+    const { model, responseId: id } = this
+    return [
+      { _tag: "MessageStarted", ...(id === undefined ? {} : { id }), ...(model === undefined ? {} : { model }) },
+      ...out
+    ]
   }
 
   private chunk(chunk: Wire, out: Out): void {
     const candidate = firstOf(chunk["candidates"])
     const feedback = objectOf(chunk["promptFeedback"])
-    if (!this.hasStarted && (candidate !== undefined || feedback !== undefined)) this.start(chunk, out)
+    if (!this.isAnnounced && (candidate !== undefined || feedback !== undefined)) this.begin(chunk)
     const usage = objectOf(chunk["usageMetadata"])
     // Early chunks may say something about the traffic and nothing about tokens.
     if (usage !== undefined && (this.usage === undefined || usage["promptTokenCount"] !== undefined)) this.usage = usage
@@ -112,15 +131,10 @@ export class Decoder implements HttpAdapter.Decoder {
     }
   }
 
-  private start(chunk: Wire, out: Out): void {
-    this.hasStarted = true
-    const id = this.responseId = textOf(chunk["responseId"])
-    const model = textOf(chunk["modelVersion"])
-    out.push({
-      _tag: "MessageStarted",
-      ...(id === undefined ? {} : { id }),
-      ...(model === undefined ? {} : { model })
-    })
+  private begin(chunk: Wire): void {
+    this.hasBegun = true
+    this.responseId ??= textOf(chunk["responseId"])
+    this.model ??= textOf(chunk["modelVersion"])
   }
 
   private candidate(candidate: Wire, out: Out): void {
@@ -267,6 +281,14 @@ export class Decoder implements HttpAdapter.Decoder {
     return parts
   }
 }
+
+const isEvents = (decoded: HttpAdapter.Decoded): decoded is ReadonlyArray<Event.AdapterEvent> => Array.isArray(decoded)
+
+const brokenOff = new AdapterError.AdapterError({
+  reason: "network_error",
+  provider: name,
+  detail: "the answer broke off"
+})
 
 /** Of several candidates the first is the answer. */
 const firstOf = (candidates: unknown): Wire | undefined => {

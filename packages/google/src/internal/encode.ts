@@ -31,18 +31,20 @@ export const encode = (request: Request.Request): Either.Either<Encoded, Adapter
       return yield* refuse("invalid_request", "Gemini wants a message to answer; add Message.user(\"…\")")
     }
     const { toolChoice } = request
-    if (request.tools.length === 0 && (toolChoice === "required" || typeof toolChoice === "object")) {
+    if (!hasTools(request) && (toolChoice === "required" || typeof toolChoice === "object")) {
       return yield* refuse("invalid_request", "a tool has to be called, but there are none; add tools or no toolChoice")
     }
-    const system = messages.flatMap((message) =>
-      message.role === "system" && Message.toText(message) !== "" ? [{ text: Message.toText(message) }] : []
-    )
+    const system = messages.filter((message) => message.role === "system")
+    if (system.some(({ content }) => typeof content !== "string" && content.some(({ type }) => type !== "text"))) {
+      return yield* refuse("unsupported_feature", "a system message holds text only; put the image into a user message")
+    }
+    const instructions = system.flatMap((message) => textPart(Message.toText(message)))
     const tools = [...functionsOf(request), ...listOf(options["tools"])]
     return {
       model: pathOf(request.model),
       body: {
         contents,
-        ...(system.length === 0 ? {} : { systemInstruction: { parts: system } }),
+        ...(instructions.length === 0 ? {} : { systemInstruction: { parts: instructions } }),
         ...options,
         // These are made of several settings, so what is given is added to the rest.
         ...(tools.length === 0 ? {} : { tools }),
@@ -87,8 +89,13 @@ const functionsOf = ({ tools }: Request.Request): ReadonlyArray<Wire> => {
   return functionDeclarations.length === 0 ? [] : [{ functionDeclarations }]
 }
 
-const toolConfigOf = ({ toolChoice, tools }: Request.Request): Wire => {
-  if (toolChoice === undefined || tools.length === 0) return {}
+/** Some may be given as Gemini writes them. */
+const hasTools = ({ options, tools }: Request.Request): boolean =>
+  tools.length > 0 || listOf(options["tools"]).length > 0
+
+const toolConfigOf = (request: Request.Request): Wire => {
+  const { toolChoice } = request
+  if (toolChoice === undefined || !hasTools(request)) return {}
   const functionCallingConfig = typeof toolChoice === "object"
     ? { mode: "ANY", allowedFunctionNames: [toolChoice.tool] }
     : { mode: { auto: "AUTO", none: "NONE", required: "ANY" }[toolChoice] }
