@@ -51,7 +51,7 @@ const recorded = (real: Adapter.Service, model: string) => {
   return Context.make(Adapter.Adapter, adapter).pipe(Context.add(Fake.Fake, fake))
 }
 
-export const layer = (_: Fake.Options): Layer.Layer<Adapter.Adapter | Fake.Fake, ConfigError.ConfigError> =>
+export const layer = (_options: Fake.Options): Layer.Layer<Adapter.Adapter | Fake.Fake, ConfigError.ConfigError> =>
   Layer.unwrapEffect(Effect.gen(function*() {
     const provider = yield* chosen
     const model = yield* Config.withDefault(Config.string("ALLM_MODEL"), provider.model)
