@@ -94,3 +94,65 @@ export const reasoningOf = (events: ReadonlyArray<Event.AdapterEvent>): string =
 
 export const callsOf = (events: ReadonlyArray<Event.AdapterEvent>) =>
   events.flatMap((event) => event._tag === "ToolCallCompleted" ? [event.toolCall] : [])
+
+interface ResponseEvent {
+  readonly type: string
+  readonly [key: string]: unknown
+}
+
+interface OutputItem {
+  readonly [key: string]: unknown
+}
+
+const halves = (text: string): ReadonlyArray<string> => {
+  const middle = Math.ceil(text.length / 2)
+  return [text.slice(0, middle), text.slice(middle)].filter((half) => half !== "")
+}
+
+/** The events by which the Responses API tells of these items. */
+export const responseStream = (items: ReadonlyArray<object>, rest: object = {}): ReadonlyArray<ResponseEvent> => {
+  const response = { id: "resp_1", object: "response", model: "test-model-1", store: true, ...rest }
+  const parts = (item: OutputItem, field: string) => (item[field] ?? []) as ReadonlyArray<OutputItem>
+  const deltas = (at: object, type: string, text: string, whole: string): ReadonlyArray<ResponseEvent> => [
+    ...halves(text).map((delta) => ({ type: `response.${type}.delta`, ...at, delta })),
+    { type: `response.${type}.done`, ...at, [whole]: text }
+  ]
+  const told = (item: OutputItem, output_index: number): ReadonlyArray<ResponseEvent> => {
+    const at = { output_index, item_id: item["id"] }
+    switch (item["type"]) {
+      case "message":
+        return parts(item, "content").flatMap((part, content_index) =>
+          part["type"] === "refusal"
+            ? deltas({ ...at, content_index }, "refusal", String(part["refusal"]), "refusal")
+            : deltas({ ...at, content_index }, "output_text", String(part["text"]), "text")
+        )
+      case "reasoning":
+        return [
+          ...parts(item, "summary").flatMap((part, summary_index) =>
+            deltas({ ...at, summary_index }, "reasoning_summary_text", String(part["text"]), "text")
+          ),
+          ...parts(item, "content").flatMap((part, content_index) =>
+            deltas({ ...at, content_index }, "reasoning_text", String(part["text"]), "text")
+          )
+        ]
+      case "function_call":
+        return deltas(at, "function_call_arguments", String(item["arguments"]), "arguments")
+      default:
+        return []
+    }
+  }
+  const status = "status" in rest ? rest.status : "completed"
+  return [
+    { type: "response.created", response: { ...response, status: "in_progress", output: [] } },
+    ...(items as ReadonlyArray<OutputItem>).flatMap((item, output_index): ReadonlyArray<ResponseEvent> => [
+      {
+        type: "response.output_item.added",
+        output_index,
+        item: { ...item, status: "in_progress", arguments: "", content: [], summary: [] }
+      },
+      ...told(item, output_index),
+      { type: "response.output_item.done", output_index, item }
+    ]),
+    { type: `response.${String(status)}`, response: { ...response, status, output: items } }
+  ]
+}

@@ -176,7 +176,7 @@ export class ResponsesDecoder implements Decoder {
   }
 
   private added(item: Item, fields: Fields): void {
-    item.fields = { ...item.fields, ...fields }
+    if (fields["type"] !== undefined) item.fields = fields
     if (item.fields["type"] === "function_call") this.start(item)
   }
 
@@ -237,14 +237,17 @@ export class ResponsesDecoder implements Decoder {
     return undefined
   }
 
-  /** The item under its index, unless the stream left some out: then it is known by its id. */
+  /** The item as the stream knew it: by its id, or by its index where the stream had no ids. */
   private finalItem(fields: Fields, at: number): Item {
-    const { call_id: callId, id } = fields
-    const known = [...this.items.values()].find(({ fields: seen }) =>
-      (id !== undefined && seen["id"] === id) || (callId !== undefined && callId !== null && seen["call_id"] === callId)
-    )
-    return known ??
-      this.itemAt(this.items.has(at) && this.items.get(at)?.fields["id"] !== undefined ? `final ${at}` : at)
+    const { call_id: callId, id, type } = fields
+    for (const item of this.items.values()) {
+      const isSame = id === undefined
+        ? typeof callId === "string" && item.fields["call_id"] === callId && item.fields["type"] === type
+        : item.fields["id"] === id
+      if (isSame) return item
+    }
+    const isTaken = this.items.get(at)?.fields["id"] !== undefined
+    return this.itemAt(isTaken ? `final ${at}` : at)
   }
 
   private close(response: Fields): void {
