@@ -303,6 +303,15 @@ describe("a stream", () => {
       assert.strictEqual(textOf(events), "Hello")
       assert.deepStrictEqual(callsOf(events).map(({ id }) => id), ["a"])
 
+      const bare = frames.filter(({ type }) => !type.startsWith("response.output_item"))
+      for (const left of [["output_index"], ["output_index", "content_index", "item_id"]]) {
+        const text = stream([message("m1", "Hello")]).filter((frame) => bare.some(({ type }) => type === frame.type))
+        const read = yield* decoded(
+          text.map((frame) => Object.fromEntries(Object.entries(frame).filter(([key]) => !left.includes(key))))
+        )
+        assert.strictEqual(textOf(read), "Hello")
+      }
+
       const named = frames.map(({ type, ...rest }) => `event: ${type}\ndata: ${JSON.stringify(rest)}\n\n`).join("")
       const read = yield* ask(
         Responses,

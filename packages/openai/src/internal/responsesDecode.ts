@@ -246,8 +246,9 @@ export class ResponsesDecoder implements Decoder {
         : item.fields["id"] === id
       if (isSame) return item
     }
-    const isTaken = this.items.get(at)?.fields["id"] !== undefined
-    return this.itemAt(isTaken ? `final ${at}` : at)
+    // Known from its deltas alone.
+    const unnamed = this.items.get(id) ?? this.items.get(at) ?? this.items.get(undefined)
+    return unnamed !== undefined && unnamed.fields["id"] === undefined ? unnamed : this.itemAt(`final ${at}`)
   }
 
   private close(response: Fields): void {
