@@ -151,6 +151,29 @@ export const layerConfig = (
 /**
  * Provides an engine on OpenAI: the settings of both in one place.
  *
+ * @example
+ * ```ts
+ * import { Allm } from "@allm/core"
+ * import { OpenAi } from "@allm/openai"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Redacted } from "effect"
+ *
+ * // A client that answers at once; elsewhere it is FetchHttpClient.layer.
+ * const client = HttpClient.make((request) =>
+ *   Effect.succeed(HttpClientResponse.fromWeb(request, Response.json({
+ *     status: "completed",
+ *     output: [{ type: "message", content: [{ type: "output_text", text: "Hello" }] }]
+ *   })))
+ * )
+ *
+ * const program = Effect.map(Allm.generate("Hi"), (response) => response.outputText).pipe(
+ *   Effect.provide(OpenAi.engine({ apiKey: Redacted.make("sk-secret"), model: "gpt-5-mini" })),
+ *   Effect.provideService(HttpClient.HttpClient, client)
+ * )
+ *
+ * Effect.runPromise(program).then((text) => assert.strictEqual(text, "Hello"))
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */

@@ -139,7 +139,8 @@ export const layer = (config: Config = {}): Layer.Layer<Adapter.Adapter, never, 
  * @example
  * ```ts
  * import { OpenAiChat } from "@allm/openai"
- * import { Config, Layer } from "effect"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { Config, ConfigProvider, Effect, Layer } from "effect"
  *
  * const Groq = OpenAiChat.layerConfig({
  *   name: "groq",
@@ -147,7 +148,16 @@ export const layer = (config: Config = {}): Layer.Layer<Adapter.Adapter, never, 
  *   apiKey: Config.redacted("GROQ_API_KEY")
  * })
  *
- * assert.isTrue(Layer.isLayer(Groq))
+ * const build = (variables: Record<string, string>) =>
+ *   Layer.build(Layer.provide(Groq, FetchHttpClient.layer)).pipe(
+ *     Effect.scoped,
+ *     Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(variables)))),
+ *     Effect.either,
+ *     Effect.runSync
+ *   )
+ *
+ * assert.strictEqual(build({ GROQ_API_KEY: "gsk-…" })._tag, "Right")
+ * assert.strictEqual(build({})._tag, "Left")
  * ```
  *
  * @since 0.1.0
