@@ -106,7 +106,7 @@ describe.skipIf(!hasRecordings)(`recorded conversations${without}`, () => {
       assert.deepInclude(result.usage, { inputTokens: 173, outputTokens: 32, totalTokens: 205 })
       // The phase of the answer is kept for the next turn.
       assert.deepInclude(
-        (result.thread.messages.at(-1)?.metadata["openai"] as { items: ReadonlyArray<object> }).items[0],
+        (result.thread.messages.at(-1)!.metadata["openai"] as { items: ReadonlyArray<object> }).items[0],
         { type: "message", phase: "final_answer" }
       )
     }))

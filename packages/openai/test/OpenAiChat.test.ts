@@ -1,5 +1,5 @@
 import { EventLaws } from "@allm/conformance"
-import { Adapter, type AdapterError, type Event, Message, Request, Tool, ToolCall } from "@allm/core"
+import { Adapter, type AdapterError, type Event, Message, type Request, Tool, ToolCall } from "@allm/core"
 import { OpenAiChat } from "@allm/openai"
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Layer, Redacted, Schema } from "effect"

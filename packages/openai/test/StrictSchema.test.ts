@@ -143,7 +143,7 @@ describe("a schema that cannot be enforced", () => {
     ["holds anything in a list", object({ a: { type: "array" } })],
     ["is a tuple", object({ a: { type: "array", prefixItems: [text], items: false } })],
     ["excludes something", object({ a: { type: "string", not: { const: "x" } } })],
-    ["has conditions", object({ a: text }, { if: {}, then: {} })],
+    ["has conditions", object({ a: text }, { if: { required: ["a"] }, else: {} })],
     ["refers to nothing", object({ a: { $ref: "#/$defs/Gone" } })],
     ["refers elsewhere", object({ a: { $ref: "https://allm.example/a.json" } })],
     ["is put together from parts that disagree", object({ a: { allOf: [{ type: "string" }, { type: "number" }] } })],
