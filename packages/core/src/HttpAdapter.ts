@@ -106,6 +106,8 @@ const patience: Duration.DurationInput = "500 millis"
 /** Headers that hold keys, besides those the platform knows. */
 const keyHeaders = ["x-goog-api-key", "api-key"]
 
+const unsendable = /[^\x20-\x7e]/
+
 const currentKeys: FiberRef.FiberRef<ReadonlyMap<string, Redacted.Redacted>> = GlobalValue.globalValue(
   "@allm/core/HttpAdapter/currentKeys",
   () => FiberRef.unsafeMake<ReadonlyMap<string, Redacted.Redacted>>(new Map())
@@ -267,6 +269,11 @@ class Call {
           : new AdapterError({ reason: "authentication_failed", provider: name, detail: `there is no key; ${keyHint}` })
       }
       this.apiKey = apiKey
+      // The client would show it in its complaint.
+      if (unsendable.test(Redacted.value(apiKey))) {
+        const detail = "the key holds a character that no header can hold, such as the end of a line; leave it out"
+        return new AdapterError({ reason: "authentication_failed", provider: name, detail })
+      }
       return Effect.map(encode(this.request), (request) => authorize(request, apiKey))
     })
   }

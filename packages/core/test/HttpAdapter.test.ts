@@ -356,6 +356,16 @@ describe("keys", () => {
       assert.strictEqual(asked, 0)
     }))
 
+  it.effect("that no header can hold are refused before a client complains about them in full", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const error = yield* refusal(() => (asked++, sse("")), { apiKey: Redacted.make(`${secret}\n`) })
+      assert.strictEqual(error.reason, "authentication_failed")
+      assert.include(error.detail, "no header can hold")
+      assert.notInclude(error.message, secret)
+      assert.strictEqual(asked, 0)
+    }))
+
   it.effect("show in no error, log or span", () =>
     Effect.gen(function*() {
       const seen: Array<unknown> = []
