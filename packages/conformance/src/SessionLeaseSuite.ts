@@ -13,4 +13,4 @@ import { make, type Options, type Subject } from "./SessionLeaseChecks.ts"
  * @category testing
  */
 export const run = <E>(name: string, subject: Subject<E>, options?: Options): void =>
-  register(name, make(subject, options), true)
+  register(name, make(subject, options), { ...options, live: true })

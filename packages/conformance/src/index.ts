@@ -36,20 +36,6 @@ export * as Check from "./Check.ts"
 export * as EventLaws from "./EventLaws.ts"
 
 /**
- * What every place for the leases of sessions has to do, as checks.
- *
- * @since 0.1.0
- */
-export * as SessionLeaseChecks from "./SessionLeaseChecks.ts"
-
-/**
- * The checks of leases as tests.
- *
- * @since 0.1.0
- */
-export * as SessionLeaseSuite from "./SessionLeaseSuite.ts"
-
-/**
  * What every session store has to do, as checks.
  *
  * @since 0.1.0
@@ -62,6 +48,20 @@ export * as SessionStoreChecks from "./SessionStoreChecks.ts"
  * @since 0.1.0
  */
 export * as SessionStoreSuite from "./SessionStoreSuite.ts"
+
+/**
+ * What every place for the leases of sessions has to do, as checks.
+ *
+ * @since 0.1.0
+ */
+export * as SessionLeaseChecks from "./SessionLeaseChecks.ts"
+
+/**
+ * The checks of leases as tests.
+ *
+ * @since 0.1.0
+ */
+export * as SessionLeaseSuite from "./SessionLeaseSuite.ts"
 
 /**
  * What every tool executor has to do, as checks.

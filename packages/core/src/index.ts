@@ -82,6 +82,16 @@ export * as Halt from "./Halt.ts"
 export * as HaltReason from "./HaltReason.ts"
 
 /**
+ * Adapters that speak HTTP: a request is written, and the answer read as server-sent events or as one body of JSON.
+ *
+ * A provider is a `Protocol`: how to write a request, and what its frames mean. The rest is here: reading any cut of bytes,
+ * keys that never show, refusals as typed errors, connections that close when nobody listens any more.
+ *
+ * @since 0.1.0
+ */
+export * as HttpAdapter from "./HttpAdapter.ts"
+
+/**
  * What is said in a conversation, and by whom.
  *
  * @since 0.1.0
