@@ -367,7 +367,6 @@ describe("SessionRunner", () => {
         "journal.compact",
         "ask 4",
         "store.save",
-        "journal.compact",
         "lease.release"
       ])
       assert.strictEqual((yield* shared.store.load("s1")).version, 4)

@@ -287,6 +287,29 @@ describe("SessionRunner, when something fails", () => {
         assert.deepStrictEqual(shared.entries, [])
       }))
 
+    it.effect("forgets what was run by the way", () =>
+      Effect.gen(function*() {
+        const shared = yield* world
+        const traces: Array<string> = []
+        const toolCall = { id: "c0", name: "pay", arguments: {}, metadata: {} }
+        yield* shared.store.save(Session.make({
+          id: "s1",
+          thread: { messages: [Message.user("hi"), Message.assistant("", { toolCalls: [toolCall] })], metadata: {} }
+        }))
+        const steps: Array<string> = []
+        const around: Around = (step, work) => Effect.tap(work, () => void steps.push(step))
+        const { session } = yield* inside(
+          shared,
+          around,
+          model(traces),
+          SessionRunner.modify("s1", (session) => Session.step(session))
+        )
+
+        assert.deepStrictEqual([traces, said(session).at(-1)], [["pay c0"], ["tool", "pay done"]])
+        assert.deepStrictEqual(steps.slice(-4), ["journal.settle c0", "store.save", "journal.compact", "lease.release"])
+        assert.deepStrictEqual(shared.entries, [])
+      }))
+
     it.effect("with an entry nobody can read goes on, and says so", () =>
       Effect.gen(function*() {
         const shared = yield* world

@@ -250,6 +250,21 @@ describe("SessionRunner, the right to a session", () => {
         assert.deepInclude(error, { _tag: "LeaseLost", reason: "expired" })
       }))
 
+    it.effect("because the store of leases crashes stops in time", () =>
+      Effect.gen(function*() {
+        const shared = yield* world
+        const traces: Array<string> = []
+        const around: Around = (step, work) => step === "lease.renew" ? Effect.die("a bug") : work
+        const fiber = yield* Effect.fork(
+          Effect.flip(Effect.asVoid(started(shared, { traces, around, happens: Effect.sleep("1 hour") })))
+        )
+        yield* TestClock.adjust("30 seconds")
+        const error = yield* Fiber.join(fiber)
+
+        assert.deepInclude(error, { _tag: "LeaseLost", reason: "expired" })
+        assert.deepStrictEqual(traces, ["c0", "c1"])
+      }))
+
     it.effect("cannot save although its clock is slow, once another has begun", () =>
       Effect.gen(function*() {
         const shared = yield* world

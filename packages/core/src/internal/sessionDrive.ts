@@ -48,7 +48,7 @@ export const modify = <A, E, R>(
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(
       restore(whileHeld(hold, Effect.suspend(() => change(session)))),
-      ({ result, session }) => Effect.map(hold.save(session), (saved) => ({ session: saved, result }))
+      ({ result, session }) => Effect.map(hold.finish(session), (saved) => ({ session: saved, result }))
     )
   )
 

@@ -63,6 +63,8 @@ export class Hold {
   private lease: SessionLease.Lease
   private halted: Cause.Cause<Stop> | undefined
   private isFenced: boolean
+  /** What the journal may know that is in the stored session: nothing, what others left, or also what was done here. */
+  private leftovers: "none" | "others" | "own" = "others"
   private version = 0
   private kept: Session | undefined
 
@@ -116,7 +118,7 @@ export class Hold {
 
   /** Renews the lease again and again, until it is lost. */
   readonly renewing: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.sleep(Duration.millis(this.lease.duration / 3)).pipe(
+    Effect.sleep(Duration.millis(Math.ceil(this.lease.duration / 3))).pipe(
       Effect.zipRight(this.renew),
       Effect.forever,
       Effect.catchAllCause(() => Effect.void)
@@ -127,9 +129,12 @@ export class Hold {
   private readonly renew: Effect.Effect<void, Stop> = Effect.flatMap(Clock.currentTimeMillis, (now) => {
     const { duration, expiresAt } = this.lease
     return Effect.suspend(() => this.stores.leases.renew(this.lease)).pipe(
+      Effect.catchAllDefect((cause) =>
+        new StoreError({ reason: "unavailable", operation: "SessionLease.renew", id: this.sessionId, cause })
+      ),
       Effect.retry({
         while: (error) => error._tag === "StoreError",
-        schedule: Schedule.spaced(Duration.millis(Math.max(1, duration / 20)))
+        schedule: Schedule.spaced(Duration.millis(Math.ceil(duration / 20)))
       }),
       Effect.disconnect,
       Effect.timeoutOption(Duration.millis(Math.max(0, expiresAt - now))),
@@ -221,14 +226,14 @@ export class Hold {
    */
   readonly checkpoint = (session: Session): Effect.Effect<void> =>
     Effect.suspend((): Effect.Effect<unknown, Stop> => session === this.kept ? this.check : this.save(session)).pipe(
-      Effect.zipRight(openCalls(session).length === 0 ? this.compact : Effect.void),
+      Effect.zipRight(this.leftovers !== "none" && openCalls(session).length === 0 ? this.compact : Effect.void),
       Effect.catchAllCause((cause) => Effect.zipRight(Effect.exit(this.halt(cause)), Effect.never))
     )
 
   /** The last save of a run. The journal can wait: it is looked after before the model is asked again. */
   readonly finish = (session: Session): Effect.Effect<Session, Stop> =>
     Effect.tap(this.save(session), () => {
-      const compacted = openCalls(session).length === 0 ? this.compact : Effect.void
+      const compacted = this.leftovers === "own" && openCalls(session).length === 0 ? this.compact : Effect.void
       return Effect.catchAllCause(compacted, (cause) => Effect.logWarning("the journal was not compacted", cause))
     })
 
@@ -243,6 +248,7 @@ export class Hold {
     )
     return allowed.pipe(
       Effect.zipRight(Effect.suspend(() => {
+        this.leftovers = "own"
         this.inDoubt.set(key.toolCallId, asked.toolName)
         return this.stores.journal.prepare(key, asked)
       })),
@@ -288,6 +294,9 @@ export class Hold {
       )
     }, { discard: true }).pipe(
       Effect.zipRight(journal.compact(sessionId)),
+      Effect.tap(() => {
+        this.leftovers = "none"
+      }),
       // What cannot be read stands in the way of its own call only.
       Effect.catchIf(
         ({ reason }) => reason !== "unavailable",

@@ -63,4 +63,5 @@ export const holder = (stores: Stores, name: string, { leaseDuration, wait }: Ru
 }
 
 // Soon at first, once a second later on, and not all at the same time.
-const pauseBefore = (tries: number, random: number): number => Math.min(1000, 20 * 1.5 ** tries) * (0.5 + random / 2)
+const pauseBefore = (tries: number, random: number): number =>
+  Math.ceil(Math.min(1000, 20 * 1.5 ** tries) * (0.5 + random / 2))
