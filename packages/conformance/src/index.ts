@@ -50,6 +50,20 @@ export * as SessionStoreChecks from "./SessionStoreChecks.ts"
 export * as SessionStoreSuite from "./SessionStoreSuite.ts"
 
 /**
+ * What every place for the leases of sessions has to do, as checks.
+ *
+ * @since 0.1.0
+ */
+export * as SessionLeaseChecks from "./SessionLeaseChecks.ts"
+
+/**
+ * The checks of leases as tests.
+ *
+ * @since 0.1.0
+ */
+export * as SessionLeaseSuite from "./SessionLeaseSuite.ts"
+
+/**
  * What every tool executor has to do, as checks.
  *
  * @since 0.1.0

@@ -107,3 +107,14 @@ export const tokens = Metric.counter("allm_tokens_total", {
   description: "Tokens read and written, by provider and kind",
   incremental: true
 })
+
+/**
+ * Frames of a provider that could not be read, by provider.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const unreadableFrames = Metric.counter("allm_unreadable_frames_total", {
+  description: "Frames of providers that could not be read and were left out, by provider",
+  incremental: true
+})

@@ -82,6 +82,16 @@ export * as Halt from "./Halt.ts"
 export * as HaltReason from "./HaltReason.ts"
 
 /**
+ * Adapters that speak HTTP: a request is written, and the answer read as server-sent events or as one body of JSON.
+ *
+ * A provider is a `Protocol`: how to write a request, and what its frames mean. The rest is here: reading any cut of bytes,
+ * keys that never show, refusals as typed errors, connections that close when nobody listens any more.
+ *
+ * @since 0.1.0
+ */
+export * as HttpAdapter from "./HttpAdapter.ts"
+
+/**
  * What is said in a conversation, and by whom.
  *
  * @since 0.1.0
@@ -124,11 +134,25 @@ export * as Session from "./Session.ts"
 export * as SessionError from "./SessionError.ts"
 
 /**
+ * Who may work on a session: one at a time, across fibers and processes, and for a limited time.
+ *
+ * @since 0.1.0
+ */
+export * as SessionLease from "./SessionLease.ts"
+
+/**
  * Folding the events of a turn into the session it leaves, where only the events are at hand: at the other end of a wire.
  *
  * @since 0.1.0
  */
 export * as SessionReducer from "./SessionReducer.ts"
+
+/**
+ * The everyday loop of a server: load a session, be the only one who works on it, run or resume it, save it, let go of it.
+ *
+ * @since 0.1.0
+ */
+export * as SessionRunner from "./SessionRunner.ts"
 
 /**
  * Where sessions are kept between requests, processes and crashes.

@@ -31,6 +31,16 @@ const steps: ReadonlyArray<{
     ]
   },
   {
+    id: 2,
+    name: "leases",
+    statements: (sql, text) => [
+      sql.unsafe(
+        `CREATE TABLE IF NOT EXISTS allm_leases (session_id ${text} NOT NULL PRIMARY KEY, token BIGINT NOT NULL, ` +
+          `holder TEXT NOT NULL, expires_at BIGINT NOT NULL)`
+      )
+    ]
+  },
+  {
     id: 3,
     name: "tool journal",
     statements: (sql, text) => [

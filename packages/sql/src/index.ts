@@ -1,5 +1,5 @@
 /**
- * Sessions and journals of tool calls in SQLite and PostgreSQL.
+ * Sessions, leases on them and journals of tool calls in SQLite and PostgreSQL.
  *
  * @since 0.1.0
  */
@@ -10,6 +10,13 @@
  * @since 0.1.0
  */
 export * as Migrations from "./Migrations.ts"
+
+/**
+ * Leases on sessions in a database: a row per session, each change of it one statement.
+ *
+ * @since 0.1.0
+ */
+export * as SqlSessionLease from "./SqlSessionLease.ts"
 
 /**
  * Sessions in a database: a save writes what is new, however long the conversation is.
