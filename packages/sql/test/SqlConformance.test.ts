@@ -22,12 +22,12 @@ for (const { make, name } of all) {
   const client = await Effect.runPromise(Scope.extend(make, scope))
 
   SessionStoreSuite.run(`SqlSessionStore on ${name}`, {
-    place: Effect.succeed(Layer.provide(Layer.fresh(SqlSessionStore.layer), client)),
+    place: Effect.succeed(Layer.provide(SqlSessionStore.layer, client)),
     shared: true
   }, options)
 
   ToolJournalSuite.run(`SqlToolJournal on ${name}`, {
-    place: Effect.succeed(Layer.provide(Layer.fresh(SqlToolJournal.layer), client)),
+    place: Effect.succeed(Layer.provide(SqlToolJournal.layer, client)),
     shared: true
   }, options)
 }

@@ -1,7 +1,7 @@
 import type { Session, ToolCall } from "@allm/core"
 import { SqlClient } from "@effect/sql"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { build } from "esbuild"
 import { spawn } from "node:child_process"
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs"
@@ -63,7 +63,7 @@ const settledIn = Effect.gen(function*() {
 const inFile = <A, E>(path: string, effect: Effect.Effect<A, E, SqlClient.SqlClient>) =>
   Effect.provide(effect, sqliteFile(join(path, "a.db")))
 
-const resumed = (path: string) => inFile(path, Effect.provide(work(path, Effect.void), Layer.fresh(stores)))
+const resumed = (path: string) => inFile(path, Effect.provide(work(path, Effect.void), stores))
 
 const countOf = (traces: ReadonlyArray<string>, call: ToolCall.ToolCall) =>
   traces.filter((trace) => trace === `${call.name} s/${call.id}`).length

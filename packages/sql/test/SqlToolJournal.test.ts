@@ -24,7 +24,7 @@ const key = (toolCallId: string) => ({ sessionId: "s", toolCallId })
 
 /** As another process would. */
 const opened = (client: Client) =>
-  Layer.build(Layer.provideMerge(Layer.fresh(SqlToolJournal.layer), client)).pipe(
+  Layer.build(Layer.provideMerge(SqlToolJournal.layer, client)).pipe(
     Effect.map((context) => ({
       journal: Context.get(context, ToolJournal.ToolJournal),
       sql: Context.get(context, SqlClient.SqlClient)
@@ -39,7 +39,7 @@ for (const { make, name } of all) {
     continue
   }
 
-  describe(`SqlToolJournal on ${name}`, () => {
+  describe(`SqlToolJournal on ${name}`, { timeout: 30_000 }, () => {
     it.scopedLive("tells one of several processes that a call is new", () =>
       Effect.gen(function*() {
         const client = yield* make
@@ -110,7 +110,7 @@ for (const { make, name } of all) {
           const known = yield* Effect.forEach(journals, ({ journal }) => journal.prepare(key("c0"), asked))
           assert.deepStrictEqual(known.map(tagOf).filter((tag) => tag === "New"), ["New"])
         }
-      }), 20_000)
+      }))
 
     it.scopedLive("makes its table beside those of earlier steps, once, and leaves those of a newer version", () =>
       Effect.gen(function*() {
@@ -129,7 +129,7 @@ for (const { make, name } of all) {
   })
 }
 
-describe("SqlToolJournal", () => {
+describe("SqlToolJournal", { timeout: 30_000 }, () => {
   it.scopedLive("knows its own row when the driver does not tell how many it wrote", () =>
     Effect.gen(function*() {
       const client = createClient({ url: `file:${join(yield* directory, "a.db")}` })

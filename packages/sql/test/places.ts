@@ -8,15 +8,24 @@ import { Effect, Layer, type Scope } from "effect"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { type Fault, faultyLibsql, faultyPostgres } from "./faulty.ts"
 import { start } from "./postgres.ts"
 
-/** A client as another process would open it: each build is a connection of its own. */
+/** Each build is a connection of its own, as another process would have. */
 export type Client = Layer.Layer<SqlClient.SqlClient>
+
+export interface Database {
+  readonly client: Client
+  /** One that fails when it is told to. */
+  readonly faulty: (fault: Fault) => Effect.Effect<Client, never, Scope.Scope>
+}
 
 export interface Place {
   readonly name: string
   /** A new database, or why none can be had. */
   readonly make: Effect.Effect<Client, never, Scope.Scope> | string
+  /** The same, with a way to fail. */
+  readonly database: Effect.Effect<Database, never, Scope.Scope>
 }
 
 export const directory = Effect.acquireRelease(
@@ -24,16 +33,17 @@ export const directory = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-export const sqliteFile = (file: string): Client => Layer.fresh(LibsqlClient.layer({ url: `file:${file}` }))
+export const sqliteFile = (file: string): Client => LibsqlClient.layer({ url: `file:${file}` })
 
-const sqlite = Effect.map(directory, (path) => sqliteFile(join(path, "a.db")))
+const sqlite = Effect.map(directory, (path): Database => {
+  const file = join(path, "a.db")
+  return { client: sqliteFile(file), faulty: (fault) => faultyLibsql(file, fault) }
+})
 
 let databases = 0
 
 const connect = (port: number, database: string): Client =>
-  Layer.fresh(
-    Layer.orDie(PgClient.layer({ host: "127.0.0.1", port, username: "allm", database, maxConnections: 3 }))
-  )
+  Layer.orDie(PgClient.layer({ host: "127.0.0.1", port, username: "allm", database, maxConnections: 3 }))
 
 const postgres = (port: number) =>
   Effect.suspend(() => {
@@ -41,9 +51,14 @@ const postgres = (port: number) =>
     return Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(`CREATE DATABASE ${database}`)).pipe(
       Effect.provide(connect(port, "postgres")),
       Effect.orDie,
-      Effect.as(connect(port, database))
+      Effect.as<Database>({
+        client: connect(port, database),
+        faulty: (fault) => faultyPostgres(port, database, fault)
+      })
     )
   })
+
+const clientOf = (database: Effect.Effect<Database, never, Scope.Scope>) => Effect.map(database, ({ client }) => client)
 
 /** Starts the server; `stop` ends it. */
 export const places = async (): Promise<{
@@ -53,15 +68,11 @@ export const places = async (): Promise<{
   const server = await start()
   return {
     all: [
-      { name: "SQLite", make: sqlite },
-      { name: "PostgreSQL", make: typeof server === "string" ? server : postgres(server.port) }
+      { name: "SQLite", make: clientOf(sqlite), database: sqlite },
+      typeof server === "string"
+        ? { name: "PostgreSQL", make: server, database: Effect.dieMessage(server) }
+        : { name: "PostgreSQL", make: clientOf(postgres(server.port)), database: postgres(server.port) }
     ],
     stop: async () => typeof server === "string" ? undefined : server.stop()
   }
 }
-
-/** A layer on a database of its own. */
-export const onNew = <A, E>(
-  make: Effect.Effect<Client, never, Scope.Scope>,
-  layer: Layer.Layer<A, E, SqlClient.SqlClient>
-): Layer.Layer<A, E> => Layer.unwrapScoped(Effect.map(make, (client) => Layer.provide(Layer.fresh(layer), client)))
