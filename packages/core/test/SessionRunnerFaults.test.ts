@@ -10,7 +10,7 @@ import {
   ToolResult
 } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Fiber, Layer, Logger, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, Logger, Stream, TestClock } from "effect"
 import { type Around, asks, call, counting, historyProblems, said, says, type World, world } from "./RunnerWorld.ts"
 
 const full = new StoreError.StoreError({ reason: "full", operation: "SessionStore.save", id: "s1" })
@@ -183,6 +183,20 @@ describe("SessionRunner, when something fails", () => {
         assert.deepStrictEqual(session.metadata, { meddled1: true, meddled2: true })
         assert.strictEqual(said(session).filter(([role]) => role === "user").length, 1)
         assert.strictEqual(submitted.status, "idle")
+      }))
+
+    it.effect("while a session is taken over is made room for", () =>
+      Effect.gen(function*() {
+        const shared = yield* world
+        yield* shared.store.save(Session.make({ id: "s1" }))
+        yield* shared.leases.acquire("s1", { holder: "dead", duration: 1 })
+        yield* TestClock.adjust(1)
+        const { session } = yield* inside(shared, meddling(shared, 1), model([]), SessionRunner.reply("s1", "hi")).pipe(
+          quietly
+        )
+
+        assert.deepStrictEqual(session.metadata, { meddled1: true })
+        assert.strictEqual(session.status, "completed")
       }))
 
     it.effect("in the middle of a run stops it, with what was to be saved", () =>
@@ -376,6 +390,35 @@ describe("SessionRunner, when it is interrupted", () => {
       assert.deepStrictEqual(traces, ["pay c0"])
       assert.deepStrictEqual(said(stored)[2], ["tool", "pay done"])
       assert.deepStrictEqual(shared.entries, [])
+    }))
+
+  it.effect("while it saves: the save comes to its end, and the next knows of it", () =>
+    Effect.gen(function*() {
+      const shared = yield* world
+      const traces: Array<string> = []
+      const heard: Array<string> = []
+      const going = yield* Deferred.make<void>()
+      const gate = yield* Deferred.make<void>()
+      let saves = 0
+      const around: Around = (step, work) =>
+        Effect.suspend(() =>
+          isSave(step) && ++saves === 2
+            ? Effect.zipLeft(work, Effect.zipRight(Deferred.succeed(going, undefined), Deferred.await(gate)))
+            : work
+        )
+      const fiber = yield* Effect.fork(
+        inside(shared, around, model(traces), SessionRunner.start("s1", "hi")).pipe(lines(heard))
+      )
+      yield* Deferred.await(going)
+      const interrupting = yield* Effect.fork(Fiber.interrupt(fiber))
+      for (let turn = 0; turn < 50; turn++) yield* Effect.yieldNow()
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(interrupting)
+      const stored = yield* shared.store.load("s1")
+
+      // No call of the answer had begun, so it is as if the model had not been heard.
+      assert.deepStrictEqual([stored.status, said(stored)], ["idle", [["user", "hi"]]])
+      assert.deepStrictEqual([stored.version, traces, heard], [3, [], []])
     }))
 
   it.effect("and cannot save: it is as if it had crashed, and can be resumed", () =>

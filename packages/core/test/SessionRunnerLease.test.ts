@@ -202,6 +202,30 @@ describe("SessionRunner, the right to a session", () => {
         yield* shared.leases.check(lease)
       }))
 
+    it.effect("to another while a call ran leaves the call to the other", () =>
+      Effect.gen(function*() {
+        const shared = yield* world
+        const traces: Array<string> = []
+        const steps: Array<string> = []
+        const clock = yield* Effect.clock
+        let missed = 0
+        const taken = Effect.suspend(() => {
+          missed = 30_000
+          return Effect.orDie(shared.leases.acquire("s1", { holder: "new", duration: "1 hour" }))
+        })
+        const error = yield* started(shared, { traces, around: noting(steps), happens: Effect.asVoid(taken) }).pipe(
+          Effect.asVoid,
+          Effect.flip,
+          Effect.withClock(showing(clock, () => clock.unsafeCurrentTimeMillis() + missed)),
+          Effect.provide(Logger.remove(Logger.defaultLogger))
+        )
+
+        assert.deepInclude(error, { _tag: "LeaseLost" })
+        assert.deepStrictEqual(traces, ["c0", "c1"])
+        assert.include(steps, "journal.settle c0")
+        assert.notInclude(steps, "journal.settle c1")
+      }))
+
     it.effect("because the store of leases does not answer keeps it as long as there is time", () =>
       Effect.gen(function*() {
         const shared = yield* world
