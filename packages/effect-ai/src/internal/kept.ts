@@ -56,6 +56,8 @@ export type Place = typeof Place.Type
 
 const Kept = Schema.Struct({
   options: OptionsSchema,
+  // Of the message that results of tools stood in; the last of them keeps it.
+  messageOptions: OptionsSchema,
   parts: Schema.optionalWith(Schema.Array(Place), { exact: true })
 })
 export interface Kept extends Schema.Schema.Type<typeof Kept> {}
@@ -68,7 +70,11 @@ export const keptOf = ({ metadata }: { readonly metadata: JsonObject }): Kept =>
 
 /** Metadata of ours that keeps something of theirs. */
 export const keep = (metadata: JsonObject, kept: Kept): JsonObject => {
-  const told = compact({ ...kept, options: someOptions(kept.options) })
+  const told = compact({
+    ...kept,
+    options: someOptions(kept.options),
+    messageOptions: someOptions(kept.messageOptions)
+  })
   return isEmpty(told) ? metadata : { ...metadata, [theirs]: told }
 }
 
@@ -132,7 +138,7 @@ export const toolCall = (
   const metadata = keep(own.metadata ?? {}, compact({ options: someOptions(withoutOwn(options)) }))
   const { id, name, params } = part
   return own.rawArguments === undefined
-    ? { id, name, arguments: params ?? {}, metadata }
+    ? { id, name, arguments: params === undefined ? {} : params, metadata }
     : ToolCall.fromRaw({ id, name, rawArguments: own.rawArguments, metadata })
 }
 

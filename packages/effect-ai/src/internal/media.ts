@@ -20,18 +20,21 @@ type FilePlace = Extract<Place, { readonly type: "file" }>
 export const filePlace = ({ data, fileName, mediaType }: FileLike, options: Options): FilePlace =>
   compact({
     type: "file" as const,
-    mediaType,
+    mediaType: data instanceof Uint8Array || mediaType === anyImage ? undefined : mediaType,
     fileName,
     isText: typeof data === "string" ? true : undefined,
-    options: someOptions(options)
+    options: someOptions(withoutDetail(options))
   })
+
+/** An address does not tell what is there. */
+const anyImage = "image/*"
 
 /** Writes an image of ours as theirs. Their providers take bytes and addresses, but not always text. */
 export const toFile = (image: Message.ImagePart, place: FilePlace | undefined): Either.Either<Prompt.FilePart, string> =>
   Either.map(dataOf(image.source, place?.isText ?? false), (data) =>
     Prompt.makePart("file", {
       ...compact({ fileName: place?.fileName }),
-      mediaType: place?.mediaType ?? (image.source.type === "base64" ? image.source.mediaType : "image/*"),
+      mediaType: place?.mediaType ?? (image.source.type === "base64" ? image.source.mediaType : anyImage),
       data,
       options: withDetail(place?.options, image.detail)
     }))
@@ -54,6 +57,13 @@ const dataOf = (
 
 const withDetail = (options: Options | undefined, detail: string | undefined): Options =>
   detail === undefined ? options ?? {} : { ...options, openai: { ...options?.["openai"], imageDetail: detail } }
+
+const withoutDetail = (options: Options): Options => {
+  const { openai, ...others } = options
+  if (openai === undefined) return others
+  const { imageDetail: _detail, ...rest } = openai
+  return { ...others, openai: rest }
+}
 
 /** Reads a file of theirs as an image of ours, whatever its media type. */
 export const fromFile = ({ data, mediaType }: FileLike, options: Options): Message.ImagePart => {

@@ -25,11 +25,13 @@ export const toPrompt = (messages: ReadonlyArray<Message.Message>): Either.Eithe
     for (const [index, message] of messages.entries()) {
       if (message.role === "tool") {
         // The results of one turn stand in one message.
-        if (results.length === 0) written.push(Prompt.makeMessage("tool", { content: results }))
         results.push(resultPart(message, names.get(message.toolCallId)))
+        const { messageOptions } = keptOf(message)
+        if (messages[index + 1]?.role === "tool" && messageOptions === undefined) continue
+        written.push(Prompt.makeMessage("tool", { content: results, ...compact({ options: messageOptions }) }))
+        results = []
         continue
       }
-      results = []
       if (message.role === "assistant") for (const { id, name } of message.toolCalls) names.set(id, name)
       written.push(yield* Either.mapLeft(writtenAs(message), (problem) => ({ index, problem })))
     }
@@ -109,7 +111,9 @@ export const fromPrompt = (prompt: Prompt.Prompt): ReadonlyArray<Message.Message
       case "assistant":
         return [fromAssistant(message)]
       case "tool":
-        return message.content.map((part) => fromResult(part))
+        return message.content.map((part, index) =>
+          fromResult(part, index === message.content.length - 1 ? message.options : undefined)
+        )
     }
   })
 
@@ -123,12 +127,12 @@ const envelopeOf = (
 
 const fromUser = ({ content, options }: Prompt.UserMessage): Message.UserMessage => {
   const [first] = content
-  const hasExtras = content.some((part) => someOptions(part.options) !== undefined || part.type === "file")
   const places = content.map((part): Place =>
     part.type === "text"
       ? compact({ type: "text" as const, length: part.text.length, options: someOptions(part.options) })
       : filePlace(part, part.options)
   )
+  const hasExtras = places.some((place) => Object.keys(place).some((key) => key !== "type" && key !== "length"))
   return Message.user(
     content.length === 1 && first?.type === "text"
       ? first.text
@@ -171,8 +175,10 @@ const pieceOf = (part: Prompt.AssistantMessagePart): Assistant.Piece => {
   }
 }
 
-const fromResult = (part: Prompt.ToolResultPart): Message.ToolMessage =>
-  Message.tool(part.id, typeof part.result === "string" ? part.result : print(part.result) ?? "null", {
+const fromResult = (part: Prompt.ToolResultPart, messageOptions: Options | undefined): Message.ToolMessage => {
+  const kept = compact({ options: someOptions(withoutOwn(part.options)), messageOptions: someOptions(messageOptions) })
+  return Message.tool(part.id, typeof part.result === "string" ? part.result : print(part.result) ?? "null", {
     isError: part.isFailure,
-    metadata: envelopeOf(part.options).metadata
+    metadata: keep(ownOf(part.options).metadata ?? {}, kept)
   })
+}
