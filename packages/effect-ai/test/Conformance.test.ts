@@ -78,8 +78,7 @@ const thereAndBack = (respond: Fake.Options["respond"]) =>
 AdapterSuite.run("EffectAi.fromLanguageModel of EffectAi.makeLanguageModel", {
   scenarios: {
     text: (pieces) => thereAndBack(() => [...fakes(pieces), Fake.finish("stop")]),
-    echo: () =>
-      thereAndBack(({ messages }) => [Fake.text(Message.toText(messages.at(-1)!)), Fake.finish("stop")]),
+    echo: () => thereAndBack(({ messages }) => [Fake.text(Message.toText(messages.at(-1)!)), Fake.finish("stop")]),
     toolCalls: (calls) =>
       thereAndBack(() => [
         ...calls.flatMap(({ id, name, pieces }) => pieces.map((delta) => Fake.toolCallDelta({ id, name, delta }))),

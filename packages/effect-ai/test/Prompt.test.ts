@@ -4,7 +4,8 @@ import { Prompt } from "@effect/ai"
 import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
 
-const written = (messages: ReadonlyArray<Message.Message>): Prompt.Prompt => Either.getOrThrow(EffectAi.toPrompt(messages))
+const written = (messages: ReadonlyArray<Message.Message>): Prompt.Prompt =>
+  Either.getOrThrow(EffectAi.toPrompt(messages))
 
 // Without prototypes and the marks of their types.
 const plain = (value: unknown): unknown =>
@@ -123,7 +124,13 @@ const said = (turn: number) =>
     parts.map((part, index) => "id" in part && part.id === "" ? { ...part, id: `call_${turn}_${index}` } : part)
   )
 
-const prompt = fc.tuple(said(0), said(1), fc.array(fc.oneof(text, file), { minLength: 1, maxLength: 3 }), options, options)
+const prompt = fc.tuple(
+  said(0),
+  said(1),
+  fc.array(fc.oneof(text, file), { minLength: 1, maxLength: 3 }),
+  options,
+  options
+)
   .map(([first, second, asked, ofMessage, ofTool]) =>
     Prompt.fromMessages([
       Prompt.makeMessage("system", { content: "Be brief.", options: ofMessage }),
@@ -261,7 +268,7 @@ describe("EffectAi", () => {
       const [message] = EffectAi.fromPrompt([{
         role: "assistant",
         content: [
-          { type: "reasoning", text: "Hm.", options: { anthropic: { signature: "s" } } },
+          { type: "reasoning", text: "Hm.", options: { anthropic: { type: "thinking", signature: "s" } } },
           { type: "text", text: "One.", options: { openai: { itemId: "a" } } },
           { type: "text", text: "Two.", options: { openai: { itemId: "b" } } },
           { type: "tool-call", id: "c0", name: "look", params: {} },
@@ -281,7 +288,7 @@ describe("EffectAi", () => {
         assistant.content.map((part) => part.type === "tool-call" ? part.id : "text" in part ? part.text : ""),
         ["Hm.", "Three.", "c1", "c2"]
       )
-      assert.deepStrictEqual(assistant.content[0]?.options, { anthropic: { signature: "s" } })
+      assert.deepStrictEqual(assistant.content[0]?.options, { anthropic: { type: "thinking", signature: "s" } })
     })
 
     it("reads what it cannot understand of its own as nothing", () => {

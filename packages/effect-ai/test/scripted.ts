@@ -16,7 +16,12 @@ export const text = (pieces: ReadonlyArray<string>, id = "0"): ReadonlyArray<Par
   { type: "text-end", id }
 ]
 
-export const call = (id: string, name: string, params: unknown, pieces?: ReadonlyArray<string>): ReadonlyArray<Part> => [
+export const call = (
+  id: string,
+  name: string,
+  params: unknown,
+  pieces?: ReadonlyArray<string>
+): ReadonlyArray<Part> => [
   { type: "tool-params-start", id, name },
   ...(pieces ?? [JSON.stringify(params)]).map((delta): Part => ({ type: "tool-params-delta", id, delta })),
   { type: "tool-params-end", id },

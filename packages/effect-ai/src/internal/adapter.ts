@@ -122,7 +122,8 @@ class Call {
       })
       return Effect.matchEffect(observed, {
         onSuccess: ({ content }) => this.read(content),
-        onFailure: (failure): Effect.Effect<void, Failure> => seen === undefined ? Effect.fail(failure) : this.read(seen)
+        onFailure: (failure): Effect.Effect<void, Failure> =>
+          seen === undefined ? Effect.fail(failure) : this.read(seen)
       })
     })
   }

@@ -13,7 +13,13 @@ import { type Options, someOptions, toolCall } from "./kept.ts"
 /** A piece that may still grow. */
 type Draft =
   | { readonly type: "text" | "reasoning"; readonly id: string; text: string; options: Options; isOver: boolean }
-  | { readonly type: "call"; readonly id: string; readonly name: string; raw: string; call: ToolCall.ToolCall | undefined }
+  | {
+    readonly type: "call"
+    readonly id: string
+    readonly name: string
+    raw: string
+    call: ToolCall.ToolCall | undefined
+  }
   | { readonly type: "whole"; readonly piece: Assistant.Piece }
 
 type Spoken = Extract<Draft, { readonly type: "text" | "reasoning" }>
@@ -63,7 +69,7 @@ export class Answer {
         return undefined
       case "text-delta":
       case "reasoning-delta":
-        this.grow(kindOf(part["type"]), id, textOf(part["delta"]), part["metadata"], part["type"] === "text-delta")
+        this.grow(kindOf(part["type"]), id, textOf(part["delta"]), part["metadata"])
         return undefined
       case "text-end":
       case "reasoning-end":

@@ -5,7 +5,17 @@ import { Message, type ToolCall } from "@allm/core"
 import * as Prompt from "@effect/ai/Prompt"
 import * as Either from "effect/Either"
 import { compact, type JsonObject } from "./json.ts"
-import { callOptions, keep, type Kept, keptOf, type Options, optionsOf, paramsOf, type Place, someOptions } from "./kept.ts"
+import {
+  callOptions,
+  keep,
+  type Kept,
+  keptOf,
+  type Options,
+  optionsOf,
+  paramsOf,
+  type Place,
+  someOptions
+} from "./kept.ts"
 import { type FileLike, filePlace, fromFile, toFile } from "./media.ts"
 
 /** One piece of what a model said. */

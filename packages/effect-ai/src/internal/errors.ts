@@ -50,7 +50,8 @@ const fromAiError = (provider: string, error: AiError.AiError, now: number): Ada
       return new AdapterError.AdapterError({
         reason: "malformed_response",
         provider,
-        detail: wordsOf(error),
+        // What it says of a schema is for operators: they find it in the cause.
+        detail: error.description ?? "@effect/ai cannot read the answer",
         cause: error
       })
     case "UnknownError":
@@ -68,7 +69,10 @@ const fromResponse = (
   { body, description, reason, response }: AiError.HttpResponseError,
   now: number
 ): AdapterError.AdapterError => {
-  const told = compact({ retryAfter: retryAfterOf(response.headers, body, now), requestId: requestIdOf(response.headers) })
+  const told = compact({
+    retryAfter: retryAfterOf(response.headers, body, now),
+    requestId: requestIdOf(response.headers)
+  })
   return reason === "StatusCode"
     ? HttpAdapter.errorOf(provider, bodyOf(body), response.status, told)
     : new AdapterError.AdapterError({

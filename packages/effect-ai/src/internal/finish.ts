@@ -65,7 +65,14 @@ const Text = Schema.optionalWith(Schema.String, { exact: true })
 const Data = Schema.optionalWith(Schema.Record({ key: Schema.String, value: Schema.Unknown }), { exact: true })
 
 /** The end of an answer of ours, for whoever reads it back. */
-const Own = Schema.Struct({ finishReason: Text, rawFinishReason: Text, usage: Data, metadata: Data, name: Text, message: Data })
+const Own = Schema.Struct({
+  finishReason: Text,
+  rawFinishReason: Text,
+  usage: Data,
+  metadata: Data,
+  name: Text,
+  message: Data
+})
 
 interface Own {
   readonly finishReason?: Response.FinishReason
@@ -82,6 +89,8 @@ const decodeOwn = Schema.decodeUnknownOption(Own)
 export const ownOf = (metadata: unknown): Own | undefined =>
   isObject(metadata) ? Option.getOrUndefined(decodeOwn(metadata["allm"])) as Own | undefined : undefined
 
-export const ownMetadata = (own: { readonly [K in keyof Own]: Own[K] | undefined }): TheirResponse.ProviderMetadata => ({
+export const ownMetadata = (
+  own: { readonly [K in keyof Own]: Own[K] | undefined }
+): TheirResponse.ProviderMetadata => ({
   allm: compact(own)
 })

@@ -82,4 +82,4 @@ const replayOf = (tool: AiTool.Any): Tool.Replay => {
 /** The policy that their failure modes ask for. */
 export const failureModes =
   (toolkit: { readonly tools: { readonly [name: string]: AiTool.Any } }): OnToolError.OnToolError => (call, error) =>
-  error._tag === "HandlerFailed" && toolkit.tools[call.name]?.failureMode === "error" ? "halt" : "continue"
+    error._tag === "HandlerFailed" && toolkit.tools[call.name]?.failureMode === "error" ? "halt" : "continue"

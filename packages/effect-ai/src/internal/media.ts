@@ -30,7 +30,10 @@ export const filePlace = ({ data, fileName, mediaType }: FileLike, options: Opti
 const anyImage = "image/*"
 
 /** Writes an image of ours as theirs. Their providers take bytes and addresses, but not always text. */
-export const toFile = (image: Message.ImagePart, place: FilePlace | undefined): Either.Either<Prompt.FilePart, string> =>
+export const toFile = (
+  image: Message.ImagePart,
+  place: FilePlace | undefined
+): Either.Either<Prompt.FilePart, string> =>
   Either.map(dataOf(image.source, place?.isText ?? false), (data) =>
     Prompt.makePart("file", {
       ...compact({ fileName: place?.fileName }),

@@ -32,7 +32,7 @@ export const toPrompt = (messages: ReadonlyArray<Message.Message>): Either.Eithe
         results = []
         continue
       }
-      if (message.role === "assistant") for (const { id, name } of message.toolCalls) names.set(id, name)
+      if (message.role === "assistant") { for (const { id, name } of message.toolCalls) names.set(id, name) }
       written.push(yield* Either.mapLeft(writtenAs(message), (problem) => ({ index, problem })))
     }
     return Prompt.fromMessages(written)

@@ -164,7 +164,7 @@ export class Speech {
   private sayWhole(message: Message.AssistantMessage): void {
     const text = Message.toText(message)
     if (this.texts.size === 0 && text !== "") this.say("text", "", text)
-    if (this.raws.size === 0) for (const call of message.toolCalls) this.complete(call)
+    if (this.raws.size === 0) { for (const call of message.toolCalls) this.complete(call) }
     if (typeof message.content === "string") return
     for (const part of message.content) {
       if (part.type === "image" && part.source.type === "base64") {

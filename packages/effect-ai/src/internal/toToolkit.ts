@@ -58,7 +58,10 @@ const handled = (tool: Tool.Any, params: unknown, settings: Settings): Effect.Ef
     const call = { id, name: tool.name, arguments: params ?? {}, metadata: {} }
     const run = yield* Effect.orDie(
       // What the tool needs stands in the type of the toolkit.
-      ToolRunner.run([call], [tool], settings.run) as Effect.Effect<ToolRunner.RunResult, ValidationError.ValidationError>
+      ToolRunner.run([call], [tool], settings.run) as Effect.Effect<
+        ToolRunner.RunResult,
+        ValidationError.ValidationError
+      >
     )
     const ended: Ended = run.outcomes[0]?.result ?? left(tool, id, run)
     const content = run.messages[0]?.content ?? wordsOf(ended)
@@ -72,7 +75,11 @@ const handled = (tool: Tool.Any, params: unknown, settings: Settings): Effect.Ef
 // Theirs has nobody who waits.
 const left = (tool: Tool.Any, toolCallId: string, run: ToolRunner.RunResult): ToolError.ToolError =>
   run.approvals.length > 0
-    ? new ToolError.Denied({ toolName: tool.name, toolCallId, detail: "it needs a person's consent, and nobody is asked" })
+    ? new ToolError.Denied({
+      toolName: tool.name,
+      toolCallId,
+      detail: "it needs a person's consent, and nobody is asked"
+    })
     : new ToolError.NotFound({
       toolName: tool.name,
       toolCallId,

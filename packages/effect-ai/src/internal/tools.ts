@@ -61,13 +61,21 @@ export const knownTools = (
 ): KnownTools => {
   const tools = new Map<string, Tool.Any>(declared.map((declaration) => [declaration.name, toTool(declaration)]))
   for (const tool of provided) {
-    if (tools.has(tool.name) || !needsHandler(tool)) tools.set(tool.name, tool)
+    if (tools.has(tool.name) || !needsHandler(tool)) tools.set(tool.name, lenient(tool))
   }
   return {
     tools: Object.fromEntries(tools),
     handle: (name) => Effect.dieMessage(`@effect/ai was told not to run ${String(name)}, and did`)
   }
 }
+
+// Some of them are declared without the parameters that their providers send.
+const lenient = (tool: Tool.Any): Tool.Any =>
+  Object.assign(Object.create(Object.getPrototypeOf(tool) as object), tool, {
+    parametersSchema: Schema.Unknown,
+    successSchema: Schema.Unknown,
+    failureSchema: Schema.Unknown
+  })
 
 /** Whether someone on this side runs the calls of a tool. */
 export const needsHandler = (tool: Tool.Any): boolean =>
