@@ -265,7 +265,7 @@ export class Answer {
       message: Assistant.fromPieces(this.drafts.map(pieceOf), { name: own?.name, metadata: own?.message ?? {} }),
       ...compact({ finishReason, rawFinishReason: own === undefined ? reason : own.rawFinishReason }),
       ...(own !== undefined && own.usage === undefined ? {} : { usage }),
-      metadata: own?.metadata ?? this.told(finish["metadata"])
+      metadata: own === undefined ? this.told(finish["metadata"]) : own.metadata ?? {}
     })
     return undefined
   }
