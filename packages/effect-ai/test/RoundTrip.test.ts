@@ -126,6 +126,10 @@ const meaning = ({ error, response }: Asked) => {
   }
 }
 
+const saysSomething = (event: AdapterEvent): boolean =>
+  event._tag !== "MessageStarted" && !("delta" in event && event.delta === "" && event._tag !== "ToolCallDelta") &&
+  !("text" in event && event.text === "")
+
 const thereAndBack = (adapter: Adapter.Service) =>
   Effect.map(EffectAi.makeLanguageModel(adapter), (model) => EffectAi.fromLanguageModel(model))
 
