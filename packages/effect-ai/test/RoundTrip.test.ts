@@ -149,9 +149,7 @@ describe("An adapter that went through @effect/ai and back", () => {
           })
           const direct = yield* ask(adapter, request)
           const bridged = yield* ask(yield* thereAndBack(adapter), request)
-          const [first] = events.filter((event) =>
-            event._tag !== "MessageStarted"
-          )
+          const first = events.find(saysSomething)
 
           // An error before the first word is a failure there, so that it can be asked again.
           if (first?._tag === "ErrorOccurred") {
