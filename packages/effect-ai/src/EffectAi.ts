@@ -324,7 +324,8 @@ export interface ToTool<T extends Tool.Any, Mode extends AiTool.FailureMode> ext
     T["name"],
     {
       readonly parameters: AnyArguments
-      readonly success: Schema.Schema<Tool.Success<T>>
+      // Theirs takes no schema of nothing.
+      readonly success: Schema.Schema<[Tool.Success<T>] extends [never] ? void : Tool.Success<T>>
       readonly failure: Schema.Schema<Unfinished<Tool.Failure<T>>>
       readonly failureMode: Mode
     },

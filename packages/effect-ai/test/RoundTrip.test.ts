@@ -160,7 +160,7 @@ describe("An adapter that went through @effect/ai and back", () => {
             assert.deepStrictEqual(EventLaws.problems(bridged.events), [])
           }
         }))),
-      { numRuns: 300 }
+      { numRuns: 200 }
     ), 30_000)
 
   it.effect("is asked the same", () =>

@@ -4,7 +4,7 @@
 import { type OnToolError, Tool } from "@allm/core"
 import * as AiError from "@effect/ai/AiError"
 import * as AiTool from "@effect/ai/Tool"
-import * as Toolkit from "@effect/ai/Toolkit"
+import type * as Toolkit from "@effect/ai/Toolkit"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
@@ -39,7 +39,7 @@ export const fromToolkit = (
     }) as Tool.Any
   })
 
-const isToolkit = (toolkit: AnyToolkit): toolkit is Toolkit.Any => Predicate.hasProperty(toolkit, Toolkit.TypeId)
+const isToolkit = (toolkit: AnyToolkit): toolkit is Toolkit.Any => !Predicate.hasProperty(toolkit, "handle")
 
 // What it was built with, under what the call brings.
 const runOf = (tool: AiTool.Any): Run => {
