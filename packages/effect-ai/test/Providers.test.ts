@@ -163,7 +163,7 @@ describe("EffectAi with @effect/ai-openai", () => {
             OpenAiLanguageModel.withConfigOverride({ model, temperature, max_output_tokens: maxTokens, ...options })
         }))
       )
-      const { max_output_tokens, model, temperature, top_p } = server.received[0]?.body
+      const { max_output_tokens, model, temperature, top_p } = server.received[0]!.body
 
       assert.deepStrictEqual({ max_output_tokens, model, temperature, top_p }, {
         max_output_tokens: 99,
