@@ -172,6 +172,17 @@ describe("EffectAi.fromLanguageModel", () => {
         assert.strictEqual(response.outputText, "Hel")
       }))
 
+    it.effect("once, when nothing comes after it", () =>
+      Effect.gen(function*() {
+        const { error, events } = yield* askTheirs([
+          ...Scripted.text(["Hel"]).slice(0, 2),
+          { type: "error", error: { type: "overloaded_error", message: "Overloaded" } }
+        ], hello)
+
+        assert.strictEqual(error, undefined)
+        assert.deepStrictEqual(events.map(({ _tag }) => _tag), ["MessageStarted", "TextDelta", "ErrorOccurred"])
+      }))
+
     it.effect("before a word has come, so that the loop asks again", () =>
       Effect.gen(function*() {
         const turns: Array<ReadonlyArray<Scripted.Part>> = [

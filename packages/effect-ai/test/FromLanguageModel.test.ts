@@ -1,3 +1,4 @@
+import * as EventLaws from "@allm/conformance/EventLaws"
 import { Adapter, Allm, type Engine, Message, Request, Tool, ToolCall, ToolResult } from "@allm/core"
 import { EffectAi } from "@allm/effect-ai"
 import { LanguageModel, Model, Telemetry, Tool as AiTool } from "@effect/ai"
@@ -242,6 +243,18 @@ describe("EffectAi.fromLanguageModel", () => {
           assert.strictEqual(response.finishReason, "tool_calls")
         }))
     }
+
+    it.effect("keeps blocks apart that have one name", () =>
+      Effect.gen(function*() {
+        const { events, response } = yield* askTheirs([
+          ...Scripted.text(["One."], "0"),
+          ...Scripted.text(["Two."], "0"),
+          Scripted.finish("stop")
+        ], hello)
+
+        assert.strictEqual(response.outputText, "One.Two.")
+        assert.deepStrictEqual(EventLaws.problems(events), [])
+      }))
 
     it.effect("keeps a call that a limit cut as text", () =>
       Effect.gen(function*() {

@@ -163,6 +163,19 @@ describe("An adapter that went through @effect/ai and back", () => {
       { numRuns: 200 }
     ), 30_000)
 
+  for (const reason of AdapterError.Reason.literals) {
+    it.effect(`fails with the same ${reason}`, () =>
+      Effect.gen(function*() {
+        const error = new AdapterError.AdapterError({ reason, provider: "test", detail: "no", cause: { kept: true } })
+        const adapter = yield* thereAndBack(Adapter.make(() => Effect.fail(error)))
+        const streamed = yield* ask(adapter, request)
+        const whole = yield* ask(adapter, { ...request, responseFormat: { type: "json_object" } })
+
+        assert.strictEqual(streamed.error, error)
+        assert.strictEqual(whole.error, error)
+      }))
+  }
+
   it.effect("is asked the same", () =>
     Effect.gen(function*() {
       const asked: Array<Request.Request> = []

@@ -238,6 +238,43 @@ describe("EffectAi.toLanguageModel", () => {
         )
       }).pipe(Effect.provide([model({ script: calling }), Handlers])))
 
+    it.effect("ends each block before the next and before the end, whatever the adapter completes", () =>
+      Effect.gen(function*() {
+        const service = yield* EffectAi.makeLanguageModel(Adapter.make((_request, emit) =>
+          emit([
+            { _tag: "ReasoningDelta", delta: "Hm." },
+            { _tag: "TextDelta", id: "a", delta: "One" },
+            { _tag: "TextCompleted", id: "a", text: "One." },
+            { _tag: "TextCompleted", id: "b", text: "Two." },
+            { _tag: "TextDelta", id: "c", delta: "Three." },
+            { _tag: "MessageCompleted", finishReason: "stop", metadata: {} }
+          ])
+        ))
+        const parts = Array.from(yield* Stream.runCollect(service.streamText({ prompt: "Hi" })))
+
+        assert.deepStrictEqual(
+          parts.map((part) => "delta" in part ? part.delta : part.type),
+          [
+            "response-metadata",
+            "reasoning-start",
+            "Hm.",
+            "reasoning-end",
+            "text-start",
+            "One",
+            ".",
+            "text-end",
+            "text-start",
+            "Two.",
+            "text-end",
+            "text-start",
+            "Three.",
+            "text-end",
+            "finish"
+          ]
+        )
+        assert.strictEqual((yield* service.generateText({ prompt: "Hi" })).text, "One.Two.Three.")
+      }))
+
     it.effect("lets go of the adapter when nobody reads any more", () =>
       Effect.gen(function*() {
         const first = yield* LanguageModel.streamText({ prompt: "Hi" }).pipe(

@@ -76,6 +76,19 @@ describe("EffectAi.fromToolkit", () => {
       assert.deepStrictEqual(failed.failure, new NoStation({ city: "Atlantis" }))
     }).pipe(Effect.provide(Services)))
 
+  it.effect("lets a handler find what its layer was built with, unless the call brings another", () =>
+    Effect.gen(function*() {
+      const run = ToolRunner.run([call("c0", "GetWeather", { city: "Oslo" })], EffectAi.fromToolkit(toolkit)).pipe(
+        Effect.map(({ messages }) => messages[0]?.content ?? ""),
+        Effect.provide(Layer.provide(Handlers, Layer.succeed(Unit, "F")))
+      )
+      // The type asks for the unit in either case.
+      const nothing = Context.empty() as Context.Context<Unit>
+
+      assert.match(yield* Effect.provide(run, nothing), /clear, F/)
+      assert.match(yield* Effect.provideService(run, Unit, "C"), /clear, C/)
+    }))
+
   it.effect("runs a toolkit that is already provided", () =>
     Effect.gen(function*() {
       const run = yield* ToolRunner.run(calls, EffectAi.fromToolkit(yield* toolkit))

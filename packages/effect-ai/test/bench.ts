@@ -1,6 +1,6 @@
 import { type Adapter, type AdapterError, Collector, type Event, type Request, type Response } from "@allm/core"
 import { EffectAi } from "@allm/effect-ai"
-import { Effect, Either } from "effect"
+import { Cause, Effect, Either } from "effect"
 import * as Scripted from "./scripted.ts"
 
 /** What came of asking an adapter: its events, what they come to, and the error it failed with. */
@@ -20,7 +20,8 @@ export const ask = (adapter: Adapter.Service, request: Request.Request): Effect.
     return {
       events,
       response: Collector.toResponse(collector),
-      error: Either.isLeft(result) ? result.left : undefined
+      // Inside a span Effect fails with a proxy.
+      error: Either.isLeft(result) ? Cause.originalError(result.left) : undefined
     }
   })
 

@@ -166,7 +166,8 @@ const statuses: { readonly [R in AdapterError.Reason]?: number } = {
 }
 
 /** Tells an error of ours in their words. Read back, it is the same error. */
-export const toAiError = (error: AdapterError.AdapterError, method: string): AiError.AiError => {
+export const toAiError = (failure: AdapterError.AdapterError, method: string): AiError.AiError => {
+  const error = Cause.originalError(failure)
   const told = toldAs(error, { module: "@allm/effect-ai", method, description: error.message })
   origins.set(told, error)
   return told

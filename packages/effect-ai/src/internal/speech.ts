@@ -44,6 +44,7 @@ export class Speech {
   }
 
   add(event: Event.AdapterEvent): void {
+    if (event._tag !== "MessageStarted" && event._tag !== "RawChunk") this.start(undefined, undefined)
     switch (event._tag) {
       case "MessageStarted":
         this.start(event.id, event.model)
@@ -141,7 +142,6 @@ export class Speech {
 
   private finish(event: MessageCompleted): void {
     const { message, metadata } = event
-    this.start(undefined, undefined)
     if (message !== undefined) this.sayWhole(message)
     this.close()
     this.isFinished = true
