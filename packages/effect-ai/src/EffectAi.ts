@@ -137,7 +137,7 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
 ): Layer.Layer<
   Engine.Engine,
   never,
-  LanguageModel.LanguageModel | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+  LanguageModel.LanguageModel | Exclude<Tool.Requirements<NoInfer<T>> | NoInfer<RE | RH | RP | RO>, Adapter.Adapter>
 > => {
   const { capabilities, configure, name, providerTools, ...rest } = options
   return Layer.provide(

@@ -2,6 +2,7 @@ import {
   type Adapter,
   type AdapterError,
   Allm,
+  type ChatResult,
   type Engine,
   Tool,
   type ToolError,
@@ -11,7 +12,7 @@ import {
 import { EffectAi } from "@allm/effect-ai"
 import { type AiError, LanguageModel, type Prompt, Tool as AiTool, Toolkit } from "@effect/ai"
 import { OpenAiLanguageModel, OpenAiTool } from "@effect/ai-openai"
-import { Context, Effect, type Layer, Schema, type Stream } from "effect"
+import { Context, Effect, Layer, Schema, type Stream } from "effect"
 import { describe, expect, test } from "tstyche"
 
 class Stations extends Context.Tag("Stations")<Stations, { readonly has: (city: string) => boolean }>() {}
@@ -56,6 +57,10 @@ describe("fromLanguageModel", () => {
     expect(EffectAi.engine()).type.toBe<Layer.Layer<Engine.Engine, never, LanguageModel.LanguageModel>>()
     expect(EffectAi.engine({ tools: [tool], temperature: 0 })).type.toBe<
       Layer.Layer<Engine.Engine, never, LanguageModel.LanguageModel | Stations>
+    >()
+    // Also where the place it stands in says nothing of its type.
+    expect(Effect.provide(Allm.chat("Hi"), [EffectAi.engine({ tools: [tool] }), Layer.empty])).type.toBe<
+      Effect.Effect<ChatResult.ChatResult, Allm.ChatError, LanguageModel.LanguageModel | Stations>
     >()
   })
 })
