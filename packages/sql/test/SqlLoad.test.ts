@@ -1,7 +1,6 @@
 import { Message, SessionStore } from "@allm/core"
 import { SqlSessionStore } from "@allm/sql"
 import { SqlClient } from "@effect/sql"
-import { LibsqlClient } from "@effect/sql-libsql"
 import { PgClient } from "@effect/sql-pg"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -10,7 +9,7 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { execPath } from "node:process"
 import { fileURLToPath } from "node:url"
-import { directory } from "./places.ts"
+import { directory, sqliteFile } from "./places.ts"
 import { start } from "./postgres.ts"
 
 const server = await start()
@@ -26,6 +25,16 @@ const driversOf = (id: string) => names.filter((_, index) => sessionsOf(index).i
 
 const lines = (file: string): ReadonlyArray<string> =>
   existsSync(file) ? readFileSync(file, "utf8").split("\n").filter((line) => line !== "") : []
+
+/** What was said, and everything that followed from it. */
+const turnsOf = (messages: ReadonlyArray<Message.Message>) => {
+  const turns: Array<Array<Message.Message>> = []
+  for (const message of messages) {
+    if (message.role === "user") turns.push([message])
+    else turns.at(-1)?.push(message)
+  }
+  return turns
+}
 
 interface End {
   readonly code: number | null
@@ -67,59 +76,61 @@ const load = (database: string, client: Layer.Layer<SqlClient.SqlClient>, folder
       Effect.provide(Layer.provide(SqlSessionStore.layer, client))
     )
     let ofTheDead = 0
-    for (const session of sessions) {
-      const { messages } = session.thread
-      const said = messages.filter(({ role }) => role === "user").map(Message.toText)
-      const drivers = driversOf(session.id)
-      assert.deepStrictEqual(said.filter((text) => text !== "victim").sort(), drivers, session.id)
-      assert.strictEqual(session.status, "completed", session.id)
-      // One after the other, each turn as a whole.
-      assert.deepStrictEqual(
-        messages.map(({ role }) => role),
-        said.flatMap(() => ["user", "assistant", "tool", "assistant"]),
-        session.id
-      )
-      messages.forEach((message, n) => {
-        if (message.role !== "tool") return
-        const whom = Message.toText(messages[n - 2]!)
-        const times = paid.filter((line) => line === `${session.id} ${whom}`).length
-        if (whom === "victim") {
-          ofTheDead++
-          assert.isAtMost(times, 1, `${session.id} ${whom}`)
-          assert.isTrue(times === 1 || message.isError, `${session.id} ${whom}`)
-        } else {
-          assert.strictEqual(Message.toText(message), `paid ${whom}`, session.id)
-          assert.strictEqual(times, 1, `${session.id} ${whom}`)
+    for (const { id, status, thread } of sessions) {
+      const turns = turnsOf(thread.messages)
+      const whoms = turns.map(([said]) => Message.toText(said!))
+      assert.deepStrictEqual(whoms.filter((whom) => whom !== "victim").sort(), driversOf(id), id)
+      assert.strictEqual(status, "completed", id)
+      for (const turn of turns) {
+        const whom = Message.toText(turn[0]!)
+        const isOfTheDead = whom === "victim"
+        const times = paid.filter((line) => line === `${id} ${whom}`).length
+        const place = `${id} ${whom}`
+        if (isOfTheDead) ofTheDead++
+        // Who died before the model answered may have been talked over.
+        if (isOfTheDead && turn.length === 1) {
+          assert.strictEqual(times, 0, place)
+          continue
         }
-      })
+        assert.deepStrictEqual(turn.map(({ role }) => role), ["user", "assistant", "tool", "assistant"], place)
+        const [, , result] = turn
+        if (isOfTheDead && result?.role === "tool" && result.isError) {
+          assert.isAtMost(times, 1, place)
+        } else {
+          assert.strictEqual(Message.toText(result!), `paid ${whom}`, place)
+          assert.strictEqual(times, 1, place)
+        }
+      }
     }
     // Otherwise nobody had anything to take over.
     assert.isAbove(ofTheDead, 0)
   })
 
 describe("200 sessions driven at once by four processes, and by a fifth that is killed", () => {
-  it.scopedLive(
-    "on one SQLite file: nothing is lost, nothing runs twice, each comes to its end",
-    () =>
-      Effect.gen(function*() {
-        const folder = yield* directory
-        const file = join(folder, "a.db")
-        yield* load(file, LibsqlClient.layer({ url: `file:${file}` }), folder)
-      }),
-    120_000
-  )
+  const law = "nothing is lost, nothing runs twice, each comes to its end"
 
-  it.scopedLive(
-    "on one PostgreSQL: nothing is lost, nothing runs twice, each comes to its end",
-    (context) =>
-      Effect.gen(function*() {
-        if (typeof server === "string") return context.skip(server)
-        const folder = yield* directory
-        const client = Layer.orDie(
-          PgClient.layer({ host: "127.0.0.1", port: server.port, username: "allm", database: "postgres" })
-        )
-        yield* load(`postgres:${server.port}/postgres`, client, folder)
-      }),
-    120_000
-  )
+  it.scopedLive(`on one SQLite file: ${law}`, () =>
+    Effect.gen(function*() {
+      const folder = yield* directory
+      const file = join(folder, "a.db")
+      const client = sqliteFile(file)
+      // As anybody would who has several processes; the file remembers.
+      yield* Effect.provide(
+        Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe("PRAGMA journal_mode = WAL")),
+        client
+      )
+      yield* load(file, client, folder)
+    }), 180_000)
+
+  if (typeof server === "string") {
+    it.skip(`on one PostgreSQL: ${server}`, () => {})
+    return
+  }
+  const { port } = server
+
+  it.scopedLive(`on one PostgreSQL: ${law}`, () =>
+    Effect.gen(function*() {
+      const client = PgClient.layer({ host: "127.0.0.1", port, username: "allm", database: "postgres" })
+      yield* load(`postgres:${port}/postgres`, Layer.orDie(client), yield* directory)
+    }), 180_000)
 })

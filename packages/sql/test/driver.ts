@@ -2,7 +2,7 @@
  * A process of a server: `driver.ts <database> <name> <traces> <session>…` says its name to every session, all at once, and
  * lets the model answer. What its tools do to the world is a line in the file of traces.
  */
-import { Engine, Fake, Message, Session, SessionRunner, Tool } from "@allm/core"
+import { type Engine, Fake, Message, type Session, SessionRunner, Tool } from "@allm/core"
 import { SqlSessionLease, SqlSessionStore, SqlToolJournal } from "@allm/sql"
 import { LibsqlClient } from "@effect/sql-libsql"
 import { PgClient } from "@effect/sql-pg"
@@ -27,11 +27,18 @@ const Runner = SessionRunner.layer({
   Layer.provide(Client)
 )
 
+/** The victim has not come to its end in every session before it is killed. */
+const isStuck = (whom: string, sessionId = "") =>
+  name === "victim" && whom === "victim" && Number(sessionId.slice(1)) % 2 === 0
+
 const pay = Tool.make("pay", {
   description: "Pays",
   parameters: { whom: Schema.String },
   handler: ({ whom }, { sessionId }) =>
-    Effect.as(Effect.sync(() => appendFileSync(traces, `${sessionId} ${whom}\n`)), `paid ${whom}`)
+    Effect.sync(() => appendFileSync(traces, `${sessionId} ${whom}\n`)).pipe(
+      Effect.zipRight(isStuck(whom, sessionId) ? Effect.never : Effect.void),
+      Effect.as(`paid ${whom}`)
+    )
 })
 
 // Whoever spoke last is paid, always by a call of the same id.
