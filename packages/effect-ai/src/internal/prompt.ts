@@ -35,8 +35,9 @@ export const toPrompt = (
         results = []
         continue
       }
-      if (message.role === "assistant") { for (const { id, name } of message.toolCalls) names.set(id, name) }
-      written.push(yield* Either.mapLeft(writtenAs(message), (problem) => ({ index, problem })))
+      const calls = message.role === "assistant" ? message.toolCalls : []
+      for (const { id, name } of calls) names.set(id, renamed.get(name) ?? name)
+      written.push(yield* Either.mapLeft(writtenAs(message, renamed), (problem) => ({ index, problem })))
     }
     return Prompt.fromMessages(written)
   })
