@@ -66,18 +66,18 @@ export interface Options {
  * ```ts
  * import { Adapter, Allm, Engine } from "@allm/core"
  * import { EffectAi } from "@allm/effect-ai"
- * import { LanguageModel } from "@effect/ai"
+ * import { LanguageModel, type Response } from "@effect/ai"
  * import { Effect, Layer, Stream } from "effect"
  *
  * const parrot = LanguageModel.make({
  *   generateText: () => Effect.succeed([]),
  *   streamText: ({ prompt }) =>
- *     Stream.make(
+ *     Stream.fromIterable<Response.StreamPartEncoded>([
  *       { type: "text-start", id: "0" },
  *       { type: "text-delta", id: "0", delta: `You said ${prompt.content.length} things.` },
  *       { type: "text-end", id: "0" },
  *       { type: "finish", reason: "stop", usage: { inputTokens: 5, outputTokens: 4, totalTokens: 9 } }
- *     )
+ *     ])
  * })
  *
  * const program = Effect.gen(function*() {

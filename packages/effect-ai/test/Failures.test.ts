@@ -219,6 +219,15 @@ describe("EffectAi.fromLanguageModel", () => {
         }],
         /counted nothing/
       ],
+      [
+        "a block of nothing that nobody counted",
+        [...Scripted.text([""]), {
+          type: "finish",
+          reason: "stop",
+          usage: { inputTokens: undefined, outputTokens: undefined, totalTokens: 0 }
+        }],
+        /counted nothing/
+      ],
       ["a call without an id", [...Scripted.call("", "add", {}), Scripted.finish("tool-calls")], /has no id/],
       [
         "two calls of one id",

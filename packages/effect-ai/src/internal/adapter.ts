@@ -20,7 +20,7 @@ import { Answer } from "./answer.ts"
 import { fromFailure } from "./errors.ts"
 import { isEmpty } from "./json.ts"
 import { toPrompt } from "./prompt.ts"
-import { type KnownTools, knownTools, verbatim } from "./tools.ts"
+import { type KnownTools, knownTools, providerNames, verbatim } from "./tools.ts"
 
 export interface Settings {
   readonly name: string
@@ -72,7 +72,7 @@ class Call {
         `a LanguageModel of @effect/ai takes no ${lost.join(", ")}; say how it is told with the option \`configure\``
       )
     }
-    const prompt = toPrompt(this.request.messages)
+    const prompt = toPrompt(this.request.messages, providerNames(this.settings.providerTools))
     if (Either.isLeft(prompt)) {
       return this.refused("invalid_request", `message ${prompt.left.index}: ${prompt.left.problem}`)
     }
@@ -158,7 +158,7 @@ class Call {
       if (!this.answer.hasUsableCalls) return failed
       this.answer.cutShort()
       return Effect.zipRight(
-        Effect.logWarning("@effect/ai could not read a tool call; it is kept, what came after it is not", error),
+        Effect.logWarning("@effect/ai could not read a tool call; it is kept, what came after it is not"),
         Metric.increment(Metric.tagged(Telemetry.unreadableFrames, "provider", this.settings.name))
       )
     })

@@ -134,7 +134,7 @@ export class Answer {
     return new AdapterError.AdapterError({ reason: "malformed_response", provider: this.provider, detail })
   }
 
-  private grow(kind: Spoken["type"], id: string, text: string, metadata: unknown, isDelta = text !== ""): Spoken {
+  private grow(kind: Spoken["type"], id: string, text: string, metadata: unknown): Spoken {
     let draft = this.spoken.get(`${kind} ${id}`)
     if (draft === undefined || draft.isOver) {
       // A name that is used again means another piece.
@@ -145,7 +145,7 @@ export class Answer {
     }
     draft.text += text
     draft.options = merged(draft.options, metadata)
-    if (isDelta) this.say({ _tag: kind === "text" ? "TextDelta" : "ReasoningDelta", id: draft.id, delta: text })
+    if (text !== "") this.say({ _tag: kind === "text" ? "TextDelta" : "ReasoningDelta", id: draft.id, delta: text })
     return draft
   }
 
@@ -252,7 +252,7 @@ export class Answer {
     const own = ownOf(finish["metadata"])
     const usage = own?.usage ?? fromUsage(finish["usage"])
     // Some providers end a failed answer as if it were an empty one.
-    if (this.drafts.length === 0 && own === undefined && !hasTokens(usage)) {
+    if (own === undefined && !hasTokens(usage) && this.drafts.every(isEmptyDraft)) {
       return this.malformed("the model said nothing, and the provider counted nothing")
     }
     for (const draft of this.drafts) this.close(draft)
@@ -307,6 +307,9 @@ const merged = (options: Options, metadata: unknown): Options => {
 
 const hasTokens = ({ inputTokens, outputTokens }: { readonly inputTokens?: number; readonly outputTokens?: number }) =>
   inputTokens !== undefined || outputTokens !== undefined
+
+const isEmptyDraft = (draft: Draft): boolean =>
+  (draft.type === "text" || draft.type === "reasoning") && draft.text === ""
 
 const pieceOf = (draft: Draft): Assistant.Piece => {
   switch (draft.type) {

@@ -75,7 +75,10 @@ const placeOf = (piece: Piece): Place => {
 }
 
 /** Writes a message of ours as theirs. The left side says what theirs cannot hold. */
-export const toPrompt = (message: Message.AssistantMessage): Either.Either<Prompt.AssistantMessage, string> =>
+export const toPrompt = (
+  message: Message.AssistantMessage,
+  renamed: ReadonlyMap<string, string>
+): Either.Either<Prompt.AssistantMessage, string> =>
   Either.gen(function*() {
     const kept = keptOf(message)
     const texts = textsOf(message, kept.parts)
@@ -102,7 +105,7 @@ export const toPrompt = (message: Message.AssistantMessage): Either.Either<Promp
           break
         case "call": {
           const call = calls.get(place.id)
-          if (calls.delete(place.id) && call !== undefined) content.push(callPart(call))
+          if (calls.delete(place.id) && call !== undefined) content.push(callPart(call, renamed))
           break
         }
         case "provider-call": {
@@ -120,14 +123,14 @@ export const toPrompt = (message: Message.AssistantMessage): Either.Either<Promp
     // What was said or called besides stands last.
     for (const text of texts) if (text !== "") content.push(Prompt.makePart("text", { text }))
     for (const image of images) content.push(yield* toFile(image, undefined))
-    for (const call of calls.values()) content.push(callPart(call))
+    for (const call of calls.values()) content.push(callPart(call, renamed))
     return Prompt.makeMessage("assistant", { content, options: optionsOf(message, kept.options) })
   })
 
-const callPart = (call: ToolCall.ToolCall): Prompt.ToolCallPart =>
+const callPart = (call: ToolCall.ToolCall, renamed: ReadonlyMap<string, string>): Prompt.ToolCallPart =>
   Prompt.makePart("tool-call", {
     id: call.id,
-    name: call.name,
+    name: renamed.get(call.name) ?? call.name,
     params: paramsOf(call),
     providerExecuted: false,
     options: callOptions(call)

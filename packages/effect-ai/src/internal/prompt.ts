@@ -16,8 +16,11 @@ export interface Unfit {
   readonly problem: string
 }
 
-/** Writes a conversation of ours as theirs. */
-export const toPrompt = (messages: ReadonlyArray<Message.Message>): Either.Either<Prompt.Prompt, Unfit> =>
+/** Writes a conversation of ours as theirs. Tools that are `renamed` have another name there. */
+export const toPrompt = (
+  messages: ReadonlyArray<Message.Message>,
+  renamed: ReadonlyMap<string, string> = new Map()
+): Either.Either<Prompt.Prompt, Unfit> =>
   Either.gen(function*() {
     const written: Array<Prompt.Message> = []
     const names = new Map<string, string>()
@@ -32,14 +35,16 @@ export const toPrompt = (messages: ReadonlyArray<Message.Message>): Either.Eithe
         results = []
         continue
       }
-      if (message.role === "assistant") { for (const { id, name } of message.toolCalls) names.set(id, name) }
-      written.push(yield* Either.mapLeft(writtenAs(message), (problem) => ({ index, problem })))
+      const calls = message.role === "assistant" ? message.toolCalls : []
+      for (const { id, name } of calls) names.set(id, renamed.get(name) ?? name)
+      written.push(yield* Either.mapLeft(writtenAs(message, renamed), (problem) => ({ index, problem })))
     }
     return Prompt.fromMessages(written)
   })
 
 const writtenAs = (
-  message: Exclude<Message.Message, Message.ToolMessage>
+  message: Exclude<Message.Message, Message.ToolMessage>,
+  renamed: ReadonlyMap<string, string>
 ): Either.Either<Prompt.Message, string> => {
   switch (message.role) {
     case "system":
@@ -47,7 +52,7 @@ const writtenAs = (
     case "user":
       return userMessage(message)
     case "assistant":
-      return Assistant.toPrompt(message)
+      return Assistant.toPrompt(message, renamed)
   }
 }
 

@@ -81,6 +81,14 @@ const lenient = (tool: Tool.Any): Tool.Any =>
 export const needsHandler = (tool: Tool.Any): boolean =>
   !Tool.isProviderDefined(tool) || (tool as unknown as Tool.AnyProviderDefined).requiresHandler
 
+/** The names that providers have for calls of tools they define. */
+export const providerNames = (tools: ReadonlyArray<Tool.Any>): ReadonlyMap<string, string> =>
+  new Map(
+    (tools as ReadonlyArray<Partial<Tool.AnyProviderDefined> & Tool.Any>).flatMap(({ name, providerName }) =>
+      providerName === undefined ? [] : [[name, providerName]]
+    )
+  )
+
 /** What a tool of theirs is to a model. */
 export const declarationOf = (tool: Tool.Any): OurTool.Declaration => ({
   name: tool.name,
