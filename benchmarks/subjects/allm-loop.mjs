@@ -62,9 +62,7 @@ export const makeLoop = ({ plan, reply, tools }) => {
     )
 
   const asking = engineOver(
-    Adapter.make((request, emit) =>
-      Effect.flatMap(Effect.promise(async () => reply(keyOf(request))), (said) => emit(answer(said)))
-    )
+    Adapter.fromPromise(async (request) => answer(await reply(keyOf(request))), brokenOff)
   )
   const streaming = engineOver(Adapter.fromAsyncIterable((request) => events(plan(keyOf(request))), brokenOff))
 

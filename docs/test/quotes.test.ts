@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
@@ -7,12 +7,16 @@ import { parse } from "./markdown.ts"
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), "utf8")
 
-/** An example that a page quotes: a line that ends with a link to it and a colon, the file, and what it prints. */
+/**
+ * An example that a page quotes: a line that ends with a link to it and a colon, the file, and what it prints, also when
+ * it is run again.
+ */
 interface Quote {
   readonly where: string
   readonly example: string
   readonly code: string
   readonly output: string | undefined
+  readonly again: string | undefined
 }
 
 const quotesOf = (page: string): Array<Quote> => {
@@ -24,19 +28,29 @@ const quotesOf = (page: string): Array<Quote> => {
   return blocks.flatMap(({ code, info, line }, index) => {
     const [, file] = /\]\([^)]*examples\/src\/([^)]+\.ts)\):$/.exec(lead(line)) ?? []
     if (info !== "ts" || file === undefined) return []
-    const next = blocks[index + 1]
-    const output = next !== undefined && lead(next.line) === "It prints:" ? next.code : undefined
-    return [{ where: `${page}:${line}`, example: basename(file, ".ts"), code, output }]
+    const told = (after: number, words: string) => {
+      const block = blocks[index + after]
+      return block !== undefined && lead(block.line) === words ? block.code : undefined
+    }
+    return [{
+      where: `${page}:${line}`,
+      example: basename(file, ".ts"),
+      code,
+      output: told(1, "It prints:"),
+      again: told(2, "Run again, it prints:")
+    }]
   })
 }
 
 const quotes = readdirSync(join(root, "docs/guide")).flatMap((file) => quotesOf(`docs/guide/${file}`))
 
 describe("quotes", () => {
-  for (const { code, example, output, where } of quotes) {
+  for (const { again, code, example, output, where } of quotes) {
     it(`of ${where} are ${example}.ts and what it prints`, () => {
+      const second = `examples/expected/${example}.again.txt`
       assert.strictEqual(code, read(`examples/src/${example}.ts`))
       assert.strictEqual(output, read(`examples/expected/${example}.txt`))
+      assert.strictEqual(again, existsSync(join(root, second)) ? read(second) : undefined)
     })
   }
 

@@ -1,14 +1,19 @@
 import { execFile } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { assert, describe, it } from "vitest"
+import { afterAll, assert, describe, it } from "vitest"
 
 const examples = fileURLToPath(new URL("..", import.meta.url))
 const names = readdirSync(join(examples, "src"))
   .filter((file) => /^\d\d-.*\.ts$/.test(file))
   .map((file) => file.slice(0, -".ts".length))
+
+// What examples keep, they keep in the directory for temporary files; each run of the tests has a new one.
+const directory = mkdtempSync(join(tmpdir(), "allm-examples-"))
+afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
 // Exactly what a reader types; a non-zero exit rejects with what the example wrote to stderr.
 const run = async (name: string) => {
@@ -16,7 +21,11 @@ const run = async (name: string) => {
     process.execPath,
     ["--conditions=@allm/source", "--import", "tsx", `src/${name}.ts`],
     // Colours would depend on the terminal. A hanging example is killed before the test gives up on it.
-    { cwd: examples, env: { ...process.env, FORCE_COLOR: undefined, NO_COLOR: "1" }, timeout: 50_000 }
+    {
+      cwd: examples,
+      env: { ...process.env, FORCE_COLOR: undefined, NO_COLOR: "1", TMPDIR: directory, TEMP: directory },
+      timeout: 50_000
+    }
   )
   return stdout
 }
@@ -27,14 +36,20 @@ describe.concurrent("examples", () => {
   })
 
   for (const name of names) {
-    it(`${name} prints expected/${name}.txt`, async () => {
-      const expected = readFileSync(join(examples, "expected", `${name}.txt`), "utf8")
-      assert.strictEqual(await run(name), expected)
+    // What a first process leaves behind, the second one finds.
+    const files = [`${name}.txt`, `${name}.again.txt`].filter((file) => existsSync(join(examples, "expected", file)))
+
+    it(`${name} prints ${files.map((file) => `expected/${file}`).join(", then ")}`, async () => {
+      assert.include(files, `${name}.txt`)
+      for (const file of files) {
+        const expected = readFileSync(join(examples, "expected", file), "utf8")
+        assert.strictEqual(await run(name), expected)
+      }
     })
   }
 
   it("expected/ has no file without an example", () => {
-    const expected = readdirSync(join(examples, "expected")).map((file) => file.slice(0, -".txt".length))
+    const expected = readdirSync(join(examples, "expected")).map((file) => file.replace(/(\.again)?\.txt$/, ""))
     assert.deepStrictEqual(expected.filter((name) => !names.includes(name)), [])
   })
 })

@@ -4,4 +4,9 @@
  * @since 0.1.0
  */
 
-export {}
+/**
+ * Claude, over Anthropic's Messages API.
+ *
+ * @since 0.1.0
+ */
+export * as Anthropic from "./Anthropic.ts"

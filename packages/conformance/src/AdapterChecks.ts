@@ -319,7 +319,7 @@ const sameAsStream = <E>(subject: Subject<E>): Body =>
 const sameAsEngine = <E>(subject: Subject<E>): Body =>
   Effect.gen(function*() {
     const { adapter } = yield* open(subject)
-    const engine = Engine.layer({ retry: false }).pipe(Layer.provide(Adapter.layer(adapter)))
+    const engine = Engine.layer({ model: "conformance", retry: false }).pipe(Layer.provide(Adapter.layer(adapter)))
     const response = yield* Allm.generate("Hello").pipe(
       Effect.provide(engine),
       Effect.mapError((error) => `it failed: ${error.message}`)

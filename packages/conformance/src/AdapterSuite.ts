@@ -21,5 +21,4 @@ export interface Options<E = never> extends AdapterChecks.Options<E> {
  * @since 0.1.0
  * @category testing
  */
-export const run = <E>(name: string, options: Options<E>): void =>
-  register(name, AdapterChecks.make(options), options.live)
+export const run = <E>(name: string, options: Options<E>): void => register(name, AdapterChecks.make(options), options)

@@ -5,7 +5,9 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 
 /**
  * A broken promise: which, and what happened instead.
@@ -42,6 +44,20 @@ export interface Check {
 export interface Options {
   /** How long a check may take, in real time, before it counts as hanging. Default 3 seconds. */
   readonly limit?: Duration.DurationInput | undefined
+}
+
+/**
+ * Where a service keeps things. Each build of its layer opens the place anew, as another process would, and finds what
+ * was put there before.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Place<A, E = never> {
+  /** Makes a place for one check. It may hold what other checks left there. */
+  readonly place: Effect.Effect<Layer.Layer<A, E>, E, Scope.Scope>
+  /** Whether several may have it open at the same time. Default false. */
+  readonly shared?: boolean | undefined
 }
 
 /**

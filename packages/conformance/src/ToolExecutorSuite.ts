@@ -14,4 +14,4 @@ import { make, type Subject } from "./ToolExecutorChecks.ts"
  * @category testing
  */
 export const run = <E>(name: string, subject: Subject<E>, options?: Options): void =>
-  register(name, make(subject, options))
+  register(name, make(subject, options), options)

@@ -19,4 +19,4 @@ export const run = <E>(
   name: string,
   layer: Layer.Layer<ToolResultEncoder.ToolResultEncoder, E>,
   options?: Options
-): void => register(name, make(layer, options))
+): void => register(name, make(layer, options), options)

@@ -1,5 +1,5 @@
 /**
- * Test suites that every adapter, tool executor and result encoder must pass.
+ * Test suites that every adapter, tool executor, result encoder, session store and tool journal must pass.
  *
  * @since 0.1.0
  */
@@ -36,6 +36,34 @@ export * as Check from "./Check.ts"
 export * as EventLaws from "./EventLaws.ts"
 
 /**
+ * What every session store has to do, as checks.
+ *
+ * @since 0.1.0
+ */
+export * as SessionStoreChecks from "./SessionStoreChecks.ts"
+
+/**
+ * The checks of a session store as tests.
+ *
+ * @since 0.1.0
+ */
+export * as SessionStoreSuite from "./SessionStoreSuite.ts"
+
+/**
+ * What every place for the leases of sessions has to do, as checks.
+ *
+ * @since 0.1.0
+ */
+export * as SessionLeaseChecks from "./SessionLeaseChecks.ts"
+
+/**
+ * The checks of leases as tests.
+ *
+ * @since 0.1.0
+ */
+export * as SessionLeaseSuite from "./SessionLeaseSuite.ts"
+
+/**
  * What every tool executor has to do, as checks.
  *
  * @since 0.1.0
@@ -48,6 +76,20 @@ export * as ToolExecutorChecks from "./ToolExecutorChecks.ts"
  * @since 0.1.0
  */
 export * as ToolExecutorSuite from "./ToolExecutorSuite.ts"
+
+/**
+ * What every tool journal has to do, as checks.
+ *
+ * @since 0.1.0
+ */
+export * as ToolJournalChecks from "./ToolJournalChecks.ts"
+
+/**
+ * The checks of a tool journal as tests.
+ *
+ * @since 0.1.0
+ */
+export * as ToolJournalSuite from "./ToolJournalSuite.ts"
 
 /**
  * What every encoder of tool results has to do, as checks.

@@ -1,11 +1,21 @@
-import { AdapterSuite, ToolExecutorSuite, ToolResultEncoderSuite } from "@allm/conformance"
-import { Fake, ToolExecutor, ToolResultEncoder } from "@allm/core"
+import {
+  AdapterSuite,
+  SessionStoreSuite,
+  ToolExecutorSuite,
+  ToolJournalSuite,
+  ToolResultEncoderSuite
+} from "@allm/conformance"
+import { Fake, SessionStore, ToolExecutor, ToolJournal, ToolResultEncoder } from "@allm/core"
 import { assert, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 
 ToolResultEncoderSuite.run("my encoder", ToolResultEncoder.layerJson())
 
 ToolExecutorSuite.run("my executor", (handlers) => ToolExecutor.layerHandlers(handlers))
+
+SessionStoreSuite.run("my store", SessionStore.layerMemory)
+
+ToolJournalSuite.run("my journal", ToolJournal.layerMemory)
 
 AdapterSuite.run("my adapter", {
   scenarios: {

@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import type { AdapterError } from "./AdapterError.ts"
 import type { AdapterEvent, Event } from "./Event.ts"
-import { emitInto, readInto } from "./internal/emit.ts"
+import { emitInto, iterated, promised } from "./internal/emit.ts"
 import { streamed } from "./internal/handover.ts"
 import type { Request } from "./Request.ts"
 
@@ -114,6 +114,39 @@ export const fromStream = (
   )
 
 /**
+ * Makes an adapter from a function that gives a promise of all its events. `onError` names what it was rejected with; the
+ * `signal` aborts when the answer is no longer wanted.
+ *
+ * @example
+ * ```ts
+ * import { Adapter, AdapterError, Allm, Engine } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const clock = Adapter.fromPromise(
+ *   async () => [
+ *     { _tag: "TextDelta", delta: "Noon." },
+ *     { _tag: "MessageCompleted", finishReason: "stop", metadata: {} }
+ *   ],
+ *   (cause) => new AdapterError.AdapterError({ reason: "unknown", cause })
+ * )
+ *
+ * const program = Effect.map(Allm.generate("What time is it?"), (response) => response.outputText).pipe(
+ *   Effect.provide(Engine.layer().pipe(Layer.provide(Adapter.layer(clock))))
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Noon.")
+ * ```
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const fromPromise = (
+  ask: (request: Request, context: { readonly signal: AbortSignal }) => PromiseLike<ReadonlyArray<AdapterEvent>>,
+  onError: (error: unknown) => AdapterError,
+  options?: Options
+): Service => make(promised(ask, onError), options)
+
+/**
  * Makes an adapter from a function that gives an async iterable of reads, each with the events it held. What comes within
  * one turn of the event loop is emitted at once. `onError` names what iterating threw.
  *
@@ -124,7 +157,7 @@ export const fromAsyncIterable = (
   iterate: (request: Request, signal: AbortSignal) => AsyncIterable<ReadonlyArray<AdapterEvent>>,
   onError: (error: unknown) => AdapterError,
   options?: Options
-): Service => make((request, emit) => readInto((signal) => iterate(request, signal), emit, onError), options)
+): Service => make(iterated(iterate, onError), options)
 
 /**
  * Asks the adapter in use, without any of the loop's care, and gives its events as a Stream.

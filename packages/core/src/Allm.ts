@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
+import * as Option from "effect/Option"
 import * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import type * as Stream from "effect/Stream"
@@ -13,6 +14,7 @@ import type { CallbackFailed } from "./CallbackFailed.ts"
 import { ChatResult } from "./ChatResult.ts"
 import type { Engine, Settings } from "./Engine.ts"
 import type { Event } from "./Event.ts"
+import { withoutNulls } from "./internal/absence.ts"
 import type { Chat, Failure } from "./internal/chat.ts"
 import { type Sink, streamed } from "./internal/handover.ts"
 import type { Input } from "./internal/input.ts"
@@ -221,7 +223,8 @@ export interface ObjectResult<A> {
 
 /**
  * Chats, and decodes the final answer. With tools around, the answer is asked for in a second pass of its own, unless
- * `structuredFinalize` says otherwise. `correct` lets the model mend an answer that does not fit, once.
+ * `structuredFinalize` says otherwise. `correct` lets the model mend an answer that does not fit, once. A `null` where the
+ * schema takes none is read as a field that was left out.
  *
  * @example
  * ```ts
@@ -259,7 +262,13 @@ export const object = <
   }
 ): Effect.Effect<ObjectResult<A>, ChatError | InvalidObject, Needs<T, RE | RH | RP | RO> | SR> => {
   const { correct = false, schema, ...rest } = options
-  const decodeText = Schema.decodeUnknown(Schema.parseJson(schema), { errors: "all" })
+  const decodeText = (text: string): Effect.Effect<A, ParseResult.ParseError, SR> =>
+    Effect.catchAll(Schema.decodeUnknown(Schema.parseJson(schema), { errors: "all" })(text), (error) => {
+      const mended = withoutNulls(Option.getOrUndefined(parseJson(text)), issuesOf(error))
+      return mended === undefined
+        ? Effect.fail(error)
+        : Effect.mapError(Schema.decodeUnknown(schema)(mended), () => error)
+    })
   const decode = (result: ChatResult): Effect.Effect<ObjectResult<A>, InvalidObject, SR> =>
     hasAnswer(result)
       ? Effect.mapBoth(decodeText(textOf(result)), {
@@ -284,6 +293,8 @@ const withoutAnswer: ReadonlySet<string> = new Set(["ask_user", "approval", "too
 const hasAnswer = (result: ChatResult): boolean => !withoutAnswer.has(result.haltedReason)
 
 const textOf = (result: ChatResult): string => result.finalResponse.outputText ?? ""
+
+const parseJson = Schema.decodeUnknownOption(Schema.parseJson())
 
 const issuesOf = (error: ParseResult.ParseError): ReadonlyArray<Issue> =>
   ParseResult.ArrayFormatter.formatErrorSync(error).map(({ message, path }): Issue => ({

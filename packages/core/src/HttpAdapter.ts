@@ -106,6 +106,8 @@ const patience: Duration.DurationInput = "500 millis"
 /** Headers that hold keys, besides those the platform knows. */
 const keyHeaders = ["x-goog-api-key", "api-key"]
 
+const unsendable = /[^\x20-\x7e]/
+
 const currentKeys: FiberRef.FiberRef<ReadonlyMap<string, Redacted.Redacted>> = GlobalValue.globalValue(
   "@allm/core/HttpAdapter/currentKeys",
   () => FiberRef.unsafeMake<ReadonlyMap<string, Redacted.Redacted>>(new Map())
@@ -113,6 +115,16 @@ const currentKeys: FiberRef.FiberRef<ReadonlyMap<string, Redacted.Redacted>> = G
 
 /**
  * Runs an effect with another key for a provider: for servers that act for many people.
+ *
+ * @example
+ * ```ts
+ * import { Allm, HttpAdapter } from "@allm/core"
+ * import { Redacted } from "effect"
+ *
+ * const chatFor = (key: Redacted.Redacted) => HttpAdapter.withApiKey("openai", key)(Allm.chat("Hello"))
+ *
+ * assert.ok(chatFor(Redacted.make("theirs")))
+ * ```
  *
  * @since 0.1.0
  * @category running
@@ -172,6 +184,45 @@ export const make = (protocol: Protocol): Effect.Effect<Adapter.Service, never, 
 /**
  * Provides an adapter that speaks a protocol.
  *
+ * @example
+ * ```ts
+ * import { Allm, Engine, HttpAdapter } from "@allm/core"
+ * import { HttpClient, HttpClientRequest, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Either, Layer } from "effect"
+ *
+ * // A provider whose frames are `{ "text": "…" }`, and who says [DONE].
+ * const acme: HttpAdapter.Protocol = {
+ *   name: "acme",
+ *   encode: ({ messages }) =>
+ *     Either.right(HttpClientRequest.bodyUnsafeJson(HttpClientRequest.post("https://acme.example/chat"), { messages })),
+ *   authorize: (request, apiKey) => HttpClientRequest.bearerToken(request, apiKey),
+ *   decoder: () => {
+ *     const frame = (data: unknown): HttpAdapter.Decoded => [{ _tag: "TextDelta", delta: (data as { text: string }).text }]
+ *     return {
+ *       frame,
+ *       body: frame,
+ *       end: (isDone) => isDone ? [{ _tag: "MessageCompleted", finishReason: "stop", metadata: {} }] : []
+ *     }
+ *   }
+ * }
+ *
+ * // In a program: FetchHttpClient.layer
+ * const client = HttpClient.make((request) =>
+ *   Effect.succeed(HttpClientResponse.fromWeb(request, new Response("data: {\"text\":\"Hi\"}\n\ndata: [DONE]\n\n")))
+ * )
+ *
+ * const program = Effect.map(Allm.generate("Hello"), (response) => response.outputText).pipe(
+ *   Effect.provide(
+ *     Engine.layer().pipe(
+ *       Layer.provide(HttpAdapter.layer(acme)),
+ *       Layer.provide(Layer.succeed(HttpClient.HttpClient, client))
+ *     )
+ *   )
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Hi")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -218,6 +269,11 @@ class Call {
           : new AdapterError({ reason: "authentication_failed", provider: name, detail: `there is no key; ${keyHint}` })
       }
       this.apiKey = apiKey
+      // The client would show it in its complaint.
+      if (unsendable.test(Redacted.value(apiKey))) {
+        const detail = "the key holds a character that no header can hold, such as the end of a line; leave it out"
+        return new AdapterError({ reason: "authentication_failed", provider: name, detail })
+      }
       return Effect.map(encode(this.request), (request) => authorize(request, apiKey))
     })
   }
@@ -266,9 +322,8 @@ class Call {
       }),
       onSuccess: (chunk) => {
         for (const bytes of chunk) reading.feed(bytes)
-        const events = reading.taken()
-        if (reading.isOver) return events.length === 0 ? close : Effect.zipRight(this.emit(events), close)
-        return events.length === 0 ? next : Effect.zipRight(this.emit(events), next)
+        // Also when there are none: a provider that pings is not silent.
+        return Effect.zipRight(this.emit(reading.taken()), reading.isOver ? close : next)
       }
     })
     // The last bytes are read, so that the connection can be used again.

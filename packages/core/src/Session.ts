@@ -17,8 +17,9 @@ import type { Event } from "./Event.ts"
 import { Question } from "./Halt.ts"
 import * as Issues from "./internal/issues.ts"
 import { JsonObject } from "./internal/json.ts"
-import { idOr, isSession as looksLikeSession, readMessage, readThread, sessionIssues } from "./internal/sessionInput.ts"
+import { sessionIssues } from "./internal/sessionInput.ts"
 import * as Loop from "./internal/sessionLoop.ts"
+import * as Orders from "./internal/sessionOrders.ts"
 import { applyChat, applyStep } from "./internal/sessionProjection.ts"
 import * as Rules from "./internal/sessionRules.ts"
 import { makeTurn } from "./internal/sessionStream.ts"
@@ -30,7 +31,6 @@ import { empty, Thread } from "./Thread.ts"
 import type * as Tool from "./Tool.ts"
 import { ToolCall } from "./ToolCall.ts"
 import type { EncodingFailed } from "./ToolError.ts"
-import { ToolResultEncoder } from "./ToolResultEncoder.ts"
 import { Usage } from "./Usage.ts"
 import type { ValidationError } from "./ValidationError.ts"
 
@@ -242,35 +242,6 @@ export const digest = (call: ToolCall): string => Rules.digest(call)
 
 // --- asking the model ---------------------------------------------------------------------------------------------------
 
-const driven = (session: Session, operation: Rules.Drive, message: Message | undefined, options: unknown) =>
-  Loop.prepare({ session, operation, message, options: (options ?? {}) as Loop.DriveOptions })
-
-const started = (input: Input, options: unknown): Effect.Effect<Loop.Prepared, SessionError | ValidationError> => {
-  if (looksLikeSession(input)) return driven(input, "start", undefined, options)
-  const { sessionId } = (options ?? {}) as Options
-  return Effect.flatMap(
-    readThread(input),
-    (thread) => Effect.flatMap(idOr(sessionId), (id) => driven(fresh(id, thread), "start", undefined, options))
-  )
-}
-
-const fresh = (id: string, thread: Thread): Session => ({
-  id,
-  thread,
-  status: "idle",
-  pendingToolCalls: [],
-  pendingQuestions: [],
-  pendingApprovals: [],
-  unknownOutcomes: [],
-  usage: {},
-  context: {},
-  metadata: {},
-  version: 0
-})
-
-const replied = (session: Session, text: Content | UserMessage, options: unknown) =>
-  Effect.flatMap(readMessage(text), (message) => driven(session, "reply", message, options))
-
 /**
  * Starts a session with what is said first, and chats until the model is done or something has to be answered.
  *
@@ -305,7 +276,7 @@ export const start = <T extends Tool.Any = never, RE = never, RH = never, RP = n
   input: Input,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Outcome<ChatResult>, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Effect.flatMap(started(input, options), (prepared) => Loop.driveChat(prepared, undefined))
+  Orders.chat(Orders.started(input, options))
 
 /**
  * Says something to the model, also in answer to the questions of a session that is `awaiting_user`.
@@ -318,13 +289,13 @@ export const reply = <T extends Tool.Any = never, RE = never, RH = never, RP = n
   text: Content | UserMessage,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Outcome<ChatResult>, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Effect.flatMap(replied(session, text, options), (prepared) => Loop.driveChat(prepared, undefined))
+  Orders.chat(Orders.replied(session, text, options))
 
 const continue_ = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
   session: Session,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Outcome<ChatResult>, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Effect.flatMap(driven(session, "continue", undefined, options), (prepared) => Loop.driveChat(prepared, undefined))
+  Orders.chat(Orders.driven(session, "continue", undefined, options))
 
 export {
   /**
@@ -348,12 +319,7 @@ export const step = <T extends Tool.Any = never, RE = never, RH = never, RP = ne
   session: Session,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Outcome<StepResult>, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Effect.flatMap(driven(session, "step", undefined, options), (prepared) => Loop.driveStep(prepared, undefined))
-
-const chatTurn = (
-  prepare: Effect.Effect<Loop.Prepared, SessionError | ValidationError>
-): Turn<ChatResult, ChatError | SessionError, Engine> =>
-  makeTurn(prepare, Loop.driveChat, (fold, terms) => fold.toChat(terms))
+  Effect.flatMap(Orders.driven(session, "step", undefined, options), (prepared) => Loop.driveStep(prepared, undefined))
 
 /**
  * Like `start`, as it happens.
@@ -384,7 +350,8 @@ const chatTurn = (
 export const streamStart = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
   input: Input,
   options?: Options<T, RE, RH, RP, RO>
-): Turn<ChatResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> => chatTurn(started(input, options))
+): Turn<ChatResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
+  Orders.chatTurn(Orders.started(input, options))
 
 /**
  * Like `reply`, as it happens.
@@ -396,7 +363,8 @@ export const streamReply = <T extends Tool.Any = never, RE = never, RH = never, 
   session: Session,
   text: Content | UserMessage,
   options?: Options<T, RE, RH, RP, RO>
-): Turn<ChatResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> => chatTurn(replied(session, text, options))
+): Turn<ChatResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
+  Orders.chatTurn(Orders.replied(session, text, options))
 
 /**
  * Like `continue`, as it happens.
@@ -408,7 +376,7 @@ export const streamContinue = <T extends Tool.Any = never, RE = never, RH = neve
   session: Session,
   options?: Options<T, RE, RH, RP, RO>
 ): Turn<ChatResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  chatTurn(driven(session, "continue", undefined, options))
+  Orders.chatTurn(Orders.driven(session, "continue", undefined, options))
 
 /**
  * Like `step`, as it happens.
@@ -420,12 +388,9 @@ export const streamStep = <T extends Tool.Any = never, RE = never, RH = never, R
   session: Session,
   options?: Options<T, RE, RH, RP, RO>
 ): Turn<StepResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  makeTurn(driven(session, "step", undefined, options), Loop.driveStep, (fold, terms) => fold.toStep(terms))
+  makeTurn(Orders.driven(session, "step", undefined, options), Loop.driveStep, (fold, terms) => fold.toStep(terms))
 
 // --- answering what is pending ------------------------------------------------------------------------------------------
-
-const encoded = (value: unknown): Effect.Effect<string, EncodingFailed> =>
-  Effect.flatMap(ToolResultEncoder, (encoder) => encoder.encode(value))
 
 /**
  * Answers the question of one call: the answer becomes that call's own result. Ask the model afterwards with `continue`.
@@ -438,7 +403,7 @@ export const answer = (
   toolCallId: string,
   value: unknown
 ): Effect.Effect<Session, SessionError | EncodingFailed> =>
-  Effect.flatMap(encoded(value), (content) => Submit.answer(session, toolCallId, content))
+  Effect.flatMap(Submit.encoded(value), (content) => Submit.answer(session, toolCallId, content))
 
 /**
  * Gives the result of a manual call.
@@ -453,7 +418,7 @@ export const submitToolResult = (
   options?: { readonly isError?: boolean | undefined }
 ): Effect.Effect<Session, SessionError | EncodingFailed> =>
   Effect.flatMap(
-    encoded(result),
+    Submit.encoded(result),
     (content) => Submit.submit(session, "submitToolResult", toolCallId, content, options?.isError ?? false)
   )
 
@@ -466,16 +431,7 @@ export const submitToolResult = (
 export const submitToolResults = (
   session: Session,
   results: Iterable<readonly [toolCallId: string, result: unknown]>
-): Effect.Effect<Session, SessionError | EncodingFailed> =>
-  Effect.reduce(
-    results,
-    session,
-    (current, [toolCallId, result]) =>
-      Effect.flatMap(
-        encoded(result),
-        (content) => Submit.submit(current, "submitToolResults", toolCallId, content, false)
-      )
-  )
+): Effect.Effect<Session, SessionError | EncodingFailed> => Submit.submitAll(session, results)
 
 /**
  * Consents to a call, which runs when the session goes on. `digest` is the digest of what the person was shown: consent to
@@ -516,7 +472,10 @@ export const resolve = (
   result: unknown,
   options?: { readonly isError?: boolean | undefined }
 ): Effect.Effect<Session, SessionError | EncodingFailed> =>
-  Effect.flatMap(encoded(result), (content) => Submit.resolve(session, toolCallId, content, options?.isError ?? false))
+  Effect.flatMap(
+    Submit.encoded(result),
+    (content) => Submit.resolve(session, toolCallId, content, options?.isError ?? false)
+  )
 
 /**
  * Takes a session out of its error, with history as it is: what is pending waits again, else the session is `idle`.

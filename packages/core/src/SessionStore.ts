@@ -218,7 +218,8 @@ const fromPlaces = (places: Places): Service => {
 
   const list = Effect.fn("SessionStore.list")(function*(options: ListOptions = {}) {
     const operation = "SessionStore.list"
-    const limit = Math.max(1, Math.min(options.limit ?? 50, 1000))
+    // Whole, or the last page would never come; what is no number counts as 1.
+    const limit = Math.max(1, Math.min(Math.floor(options.limit ?? 50) || 1, 1000))
     const after = yield* Record.idOfCursor(operation, options.cursor)
     const left = (yield* places.ids(operation))
       .filter((id) => Record.compareIds(id, after) > 0)

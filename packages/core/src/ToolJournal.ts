@@ -14,10 +14,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { type Cells, fileCells, keyValueCells, memoryCells, type StoreFailure } from "./internal/journalCells.ts"
+import { fileCells, keyValueCells, memoryCells } from "./internal/journalCells.ts"
 import * as Entry from "./internal/journalEntry.ts"
+import * as Names from "./internal/names.ts"
 
 /**
  * The journal could not do its work: it is out of reach (`unavailable`), an entry cannot be read (`corrupt`) or was written
@@ -115,6 +115,29 @@ export class ToolJournal extends Context.Tag("@allm/core/ToolJournal")<ToolJourn
 }>() {}
 
 /**
+ * A place for the entries of a journal: one text per call. What a method did is durable when it succeeds, and when it
+ * fails or is cut off, each call still has its text from before or the new one, whole.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Cells<out E = never> {
+  /** Where the text of a call is, in words for people: the file, the key, the row. No two calls have the same place. */
+  readonly locate: (key: Key) => string
+  readonly read: (key: Key) => Effect.Effect<string | undefined, E>
+  /** Puts a text where there is none, or gives the one that is there. Of several at once only one puts its own. */
+  readonly create: (key: Key, text: string) => Effect.Effect<string | undefined, E>
+  /** Puts a text in the place of another. */
+  readonly replace: (key: Key, text: string) => Effect.Effect<void, E>
+  /** All texts of a session, with their places. */
+  readonly list: (
+    sessionId: string
+  ) => Effect.Effect<ReadonlyArray<{ readonly location: string; readonly text: string }>, E>
+  /** Removes texts of a session that were put by `replace`; it is no failure when one is gone. */
+  readonly remove: (sessionId: string, toolCallIds: ReadonlyArray<string>) => Effect.Effect<void, E>
+}
+
+/**
  * Builds a journal in memory, for tests and for runs that are resumed in the same process. It holds the same texts as the
  * durable ones, so values come back as they would from a file.
  *
@@ -157,6 +180,23 @@ export const layerFileSystem = (
     })
   )
 
+/**
+ * A name for an id that every store can keep, whatever the id: different for different ids, at most 180 characters, each
+ * of them a small letter, a digit, `_`, `-` or `%`.
+ *
+ * @example
+ * ```ts
+ * import { ToolJournal } from "@allm/core"
+ *
+ * assert.strictEqual(ToolJournal.nameOf("call_7"), "call_7")
+ * assert.strictEqual(ToolJournal.nameOf("../é"), "%2e%2e%2f%c3%a9")
+ * ```
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const nameOf = (id: string): string => Names.nameOf(id)
+
 type Operation = JournalError["operation"]
 
 /** Where an operation is, to be told when it fails. */
@@ -167,30 +207,29 @@ interface Scene {
   readonly location?: string
 }
 
-const fromCells = (cells: Cells): Context.Tag.Service<ToolJournal> => {
-  const reach = <A>(scene: Scene, effect: Effect.Effect<A, StoreFailure>): Effect.Effect<A, JournalError> =>
+/**
+ * Makes a journal that keeps its entries in a place of your own.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const fromCells = <E>(cells: Cells<E>): Context.Tag.Service<ToolJournal> => {
+  const reach = <A>(scene: Scene, effect: Effect.Effect<A, E>): Effect.Effect<A, JournalError> =>
     Effect.mapError(
       effect,
-      (cause) => new JournalError({ ...scene, reason: "unavailable", detail: "the store failed", cause })
+      (cause) => new JournalError({ ...scene, reason: "unavailable", detail: failureOf(cause), cause })
     )
 
-  const sceneOf = (operation: Operation, { sessionId, toolCallId }: Key): Scene & { readonly location: string } => ({
-    operation,
-    sessionId,
-    toolCallId,
-    location: cells.locate({ sessionId, toolCallId })
-  })
+  const sceneOf = (operation: Operation, key: Key): Scene => ({ operation, ...key, location: cells.locate(key) })
 
   const parse = (scene: Scene, text: string): Either.Either<Entry.Entry, JournalError> =>
-    Either.mapLeft(Entry.parse(text), (problem) => new JournalError({ ...scene, ...problem }))
-
-  const read = Effect.fnUntraced(function*(scene: Scene & { readonly location: string }, key: Key) {
-    const text = yield* reach(scene, cells.read(scene.location))
-    if (Option.isNone(text)) return
-    const entry = yield* parse(scene, text.value)
-    if (entry.sessionId === key.sessionId && entry.toolCallId === key.toolCallId) return entry
-    return yield* new JournalError({ ...scene, reason: "mismatch", detail: "the entry is about a call of another id" })
-  })
+    Either.mapLeft(Entry.parse(text), (problem) => new JournalError({ ...scene, ...problem })).pipe(
+      // What was copied to another place is not about the call of that place.
+      Either.filterOrLeft(
+        (entry) => cells.locate(entry) === scene.location,
+        () => new JournalError({ ...scene, reason: "mismatch", detail: "the entry is about a call of another id" })
+      )
+    )
 
   const print = (scene: Scene, entry: Omit<Entry.Entry, "version">): Either.Either<string, JournalError> =>
     Either.mapLeft(Entry.print(entry), (detail) => new JournalError({ ...scene, reason: "unavailable", detail }))
@@ -211,22 +250,20 @@ const fromCells = (cells: Cells): Context.Tag.Service<ToolJournal> => {
   const prepare = Effect.fnUntraced(function*({ sessionId, toolCallId }: Key, asked: Asked) {
     const key: Key = { sessionId, toolCallId }
     const scene = sceneOf("prepare", key)
-    const known = yield* read(scene, key)
-    if (known !== undefined) return yield* found(scene, asked, known)
     const text = yield* print(scene, { ...key, toolName: asked.toolName, digest: asked.digest })
-    const isNew = yield* reach(scene, cells.create(key, text))
-    // Someone was faster: whatever they are doing, this caller knows nothing of it.
-    return isNew ? { _tag: "New" } as const : { _tag: "InDoubt" } as const
+    const known = yield* reach(scene, cells.create(key, text))
+    if (known === undefined) return { _tag: "New" } as const
+    return yield* Either.flatMap(parse(scene, known), (entry) => found(scene, asked, entry))
   })
 
   const settle = Effect.fnUntraced(function*({ sessionId, toolCallId }: Key, outcome: StoredOutcome) {
     const key: Key = { sessionId, toolCallId }
     const scene = sceneOf("settle", key)
-    const known = yield* read(scene, key)
+    const known = yield* reach(scene, cells.read(key))
     if (known === undefined) {
       return yield* new JournalError({ ...scene, reason: "not_prepared", detail: "there is no entry of the call" })
     }
-    const { digest, toolName } = known
+    const { digest, toolName } = yield* parse(scene, known)
     const text = yield* print(scene, { ...key, toolName, digest, outcome })
     yield* reach(scene, cells.replace(key, text))
   })
@@ -235,12 +272,10 @@ const fromCells = (cells: Cells): Context.Tag.Service<ToolJournal> => {
     const scene: Scene = { operation: "compact", sessionId }
     const settled: Array<string> = []
     let unreadable: JournalError | undefined
-    for (const location of yield* reach(scene, cells.list(sessionId))) {
-      const text = yield* reach({ ...scene, location }, cells.read(location))
-      if (Option.isNone(text)) continue
-      const entry = parse({ ...scene, location }, text.value)
+    for (const { location, text } of yield* reach(scene, cells.list(sessionId))) {
+      const entry = parse({ ...scene, location }, text)
       if (Either.isLeft(entry)) unreadable ??= entry.left
-      else if (entry.right.outcome !== undefined) settled.push(location)
+      else if (entry.right.outcome !== undefined) settled.push(entry.right.toolCallId)
     }
     yield* reach(scene, cells.remove(sessionId, settled))
     if (unreadable !== undefined) return yield* unreadable
@@ -248,3 +283,6 @@ const fromCells = (cells: Cells): Context.Tag.Service<ToolJournal> => {
 
   return ToolJournal.of({ prepare, settle, compact })
 }
+
+const failureOf = (cause: unknown): string =>
+  cause instanceof Error && cause.message !== "" ? `the store failed: ${cause.message}` : "the store failed"

@@ -134,11 +134,25 @@ export * as Session from "./Session.ts"
 export * as SessionError from "./SessionError.ts"
 
 /**
+ * Who may work on a session: one at a time, across fibers and processes, and for a limited time.
+ *
+ * @since 0.1.0
+ */
+export * as SessionLease from "./SessionLease.ts"
+
+/**
  * Folding the events of a turn into the session it leaves, where only the events are at hand: at the other end of a wire.
  *
  * @since 0.1.0
  */
 export * as SessionReducer from "./SessionReducer.ts"
+
+/**
+ * The everyday loop of a server: load a session, be the only one who works on it, run or resume it, save it, let go of it.
+ *
+ * @since 0.1.0
+ */
+export * as SessionRunner from "./SessionRunner.ts"
 
 /**
  * Where sessions are kept between requests, processes and crashes.

@@ -1,7 +1,7 @@
 import { Adapter, AdapterError, Allm, Engine, type Event, Message, Request } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
 import { assertEquals } from "@effect/vitest/utils"
-import { Chunk, Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import { Chunk, Deferred, Effect, Fiber, Layer, Stream, TestClock } from "effect"
 
 const request = Request.make({ messages: [Message.user("hi")] })
 const delta = (text: string): Event.AdapterEvent => ({ _tag: "TextDelta", delta: text })
@@ -343,6 +343,95 @@ describe("Adapter", () => {
 
         assert.strictEqual(counts.length, 2)
         assert.isAtMost(Math.max(...counts), 200)
+      }))
+  })
+
+  describe("fromPromise", () => {
+    it.effect("gives all its events at once, to the loop and to a stream", () =>
+      Effect.gen(function*() {
+        const adapter = Adapter.fromPromise(async ({ messages }) => [delta(`${messages.length}`), stop], named)
+
+        assert.strictEqual(yield* textOf(adapter), "1")
+        assert.deepStrictEqual(yield* eventsOf(adapter), [delta("1"), stop])
+      }))
+
+    it.effect("tells a watcher of events", () =>
+      Effect.gen(function*() {
+        const seen: Array<string> = []
+        const adapter = Adapter.fromPromise(async () => [delta("a"), stop], named)
+        yield* Effect.provide(
+          Allm.generate("hi", {
+            onEvent: (event) => {
+              seen.push(event._tag)
+            }
+          }),
+          engine(adapter)
+        )
+
+        assert.deepStrictEqual(seen, ["TextDelta", "MessageCompleted"])
+      }))
+
+    it.effect("names what it was rejected with, or threw", () =>
+      Effect.gen(function*() {
+        const rejects = Adapter.fromPromise(() => Promise.reject("reset"), named)
+        const throws = Adapter.fromPromise(() => {
+          throw "no key"
+        }, named)
+
+        assertEquals(yield* Effect.flip(textOf(rejects)), named("reset"))
+        assertEquals(yield* Effect.flip(textOf(throws)), named("no key"))
+      }))
+
+    it.effect("that gives something else than events, or whose onError throws, is an error", () =>
+      Effect.gen(function*() {
+        const nothing = Adapter.fromPromise(
+          async () => undefined as unknown as ReadonlyArray<Event.AdapterEvent>,
+          named
+        )
+        const nameless = Adapter.fromPromise(() => Promise.reject("reset"), () => {
+          throw "no name"
+        })
+
+        assert.strictEqual((yield* Effect.flip(textOf(nothing)))._tag, "AdapterError")
+        assert.strictEqual((yield* Effect.flip(textOf(nameless)))._tag, "AdapterError")
+      }))
+
+    it.effect("aborts its signal when interrupted or over its limit, and is not waited for", () =>
+      Effect.gen(function*() {
+        const heard: Array<string> = []
+        const adapter = Adapter.fromPromise((_request, { signal }) => {
+          signal.addEventListener("abort", () => heard.push("abort"))
+          return new Promise<never>(() => {})
+        }, named)
+        const interrupted = yield* Effect.fork(textOf(adapter))
+        yield* Effect.yieldNow()
+        yield* Fiber.interrupt(interrupted)
+        assert.deepStrictEqual(heard, ["abort"])
+
+        const late = yield* Effect.fork(
+          Effect.flip(
+            Effect.asVoid(Effect.provide(Allm.generate("hi", { requestTimeout: "1 minute" }), engine(adapter)))
+          )
+        )
+        yield* TestClock.adjust("1 minute")
+        const error = yield* Fiber.join(late)
+        assert.deepStrictEqual([error._tag, heard], ["AdapterError", ["abort", "abort"]])
+      }))
+
+    it.effect("is repeated while nothing came", () =>
+      Effect.gen(function*() {
+        let asked = 0
+        const adapter = Adapter.fromPromise(
+          () => ++asked < 3 ? Promise.reject("busy") : Promise.resolve([delta("at last"), stop]),
+          named
+        )
+        const running = yield* Effect.fork(
+          Effect.provide(Allm.generate("hi"), Engine.layer().pipe(Layer.provide(Adapter.layer(adapter))))
+        )
+        yield* TestClock.adjust("10 seconds")
+
+        assert.strictEqual((yield* Fiber.join(running)).outputText, "at last")
+        assert.strictEqual(asked, 3)
       }))
   })
 

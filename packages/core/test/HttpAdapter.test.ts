@@ -198,6 +198,30 @@ describe("frames", () => {
       assert.deepStrictEqual(events, [{ _tag: "TextDelta", delta: "Hi" }, completed])
     }))
 
+  it.effect("that say nothing are signs of life all the same", () =>
+    Effect.gen(function*() {
+      let send: (text: string) => void = () => {}
+      const stream = new ReadableStream<Uint8Array>({
+        start: (controller) => {
+          send = (text) => {
+            controller.enqueue(new TextEncoder().encode(text))
+            if (text.includes("end")) controller.close()
+          }
+        }
+      })
+      const running = yield* Effect.fork(
+        Allm.generate("Hi", { idleTimeout: "10 seconds" }).pipe(Effect.provide(engine(() => new Response(stream))))
+      )
+      const wait = Effect.zipRight(TestClock.adjust("8 seconds"), Effect.promise(() => new Promise(setImmediate)))
+      yield* wait
+      send(": ping\n\n")
+      yield* wait
+      send(": ping\n\n")
+      yield* wait
+      send(frames({ say: "Hi" }, { end: "stop" }))
+      assert.strictEqual((yield* Fiber.join(running)).outputText, "Hi")
+    }))
+
   it.live("leave a provider that does not close its connection", () =>
     Effect.gen(function*() {
       let isCancelled = false
@@ -329,6 +353,16 @@ describe("keys", () => {
           detail: "there is no key; set ACME_API_KEY"
         })
       }
+      assert.strictEqual(asked, 0)
+    }))
+
+  it.effect("that no header can hold are refused before a client complains about them in full", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const error = yield* refusal(() => (asked++, sse("")), { apiKey: Redacted.make(`${secret}\n`) })
+      assert.strictEqual(error.reason, "authentication_failed")
+      assert.include(error.detail, "no header can hold")
+      assert.notInclude(error.message, secret)
       assert.strictEqual(asked, 0)
     }))
 

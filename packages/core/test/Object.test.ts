@@ -62,7 +62,36 @@ describe("Allm.object", () => {
       assert.deepStrictEqual(value, { name: "Hello Ada" })
     }).pipe(Effect.provide(Fake.engine({ script: says("{\"name\":\"Ada\"}") }))))
 
+  it.effect("reads a null as absence where the schema takes none", () =>
+    Effect.gen(function*() {
+      const Line = Schema.Struct({ name: Schema.String, note: Schema.optional(Schema.String) })
+      const Order = Schema.Struct({
+        lines: Schema.Array(Line),
+        tip: Schema.optionalWith(Schema.Number, { default: () => 7 }),
+        until: Schema.NullOr(Schema.String)
+      })
+      const { value } = yield* Allm.object("Order?", { schema: Order })
+
+      assert.deepStrictEqual(value, { lines: [{ name: "tea" }, { name: "pie", note: "hot" }], tip: 7, until: null })
+    }).pipe(
+      Effect.provide(Fake.engine({
+        script: says(
+          "{\"lines\":[{\"name\":\"tea\",\"note\":null},{\"name\":\"pie\",\"note\":\"hot\"}],\"tip\":null,\"until\":null}"
+        )
+      }))
+    ))
+
   describe("an answer that does not fit", () => {
+    it.effect("is told as it is when the absence of a null does not help either", () =>
+      Effect.gen(function*() {
+        const error = yield* invalid(Allm.object("The capital of Norway?", { schema: City }))
+
+        assert.deepStrictEqual(error.issues.map(({ message, path }) => [path, message]), [
+          [["name"], "Expected string, actual null"],
+          [["founded"], "Expected string, actual 1"]
+        ])
+      }).pipe(Effect.provide(Fake.engine({ script: says("{\"name\":null,\"founded\":1}") }))))
+
     it.effect("fails with the text, every issue and the chat", () =>
       Effect.gen(function*() {
         const error = yield* invalid(Allm.object("The capital of Norway?", { schema: City }))

@@ -163,6 +163,19 @@ describe("Session", () => {
       ]])
     }).pipe(model(asks(call("c0", "release"), call("c1", "hi"), call("c2", "release")), says("ok"))))
 
+  it.effect("tells a call that has its result from those that wait", () =>
+    Effect.gen(function*() {
+      const { session } = yield* Session.start("hi", { tools })
+      const submitted = yield* Session.submitToolResult(session, "c1", "done")
+      const again = yield* Effect.flip(Session.submitToolResult(submitted, "c1", "done"))
+      const resolved = yield* Effect.flip(Session.resolve(session, "c1", "done"))
+      const noText = yield* Effect.flip(Session.answer(session, session.pendingQuestions[0] as never, "yes"))
+
+      assert.match(again.message, /call "c1" does not wait for it; the question of call "c0" waits/)
+      assert.match(resolved.message, /no outcome is in doubt; the question of call "c0" waits/)
+      assert.match(noText.message, /use Session\.answer\(session, "c0", answer\)/)
+    }).pipe(model(asks(call("c0", "ask", { question: "?" }), call("c1", "release")))))
+
   it.effect("SES-38 SES-40 SES-41 takes a batch of results, all or none", () =>
     Effect.gen(function*() {
       const { session } = yield* Session.start("hi", { tools })

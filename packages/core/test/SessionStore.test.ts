@@ -107,6 +107,18 @@ describe("SessionStore", () => {
           assert.deepStrictEqual(seen, ["..", "A", "a", "a%2fb", "a/b", ids[5], ids[6], "\uffff", "👋"])
         }).pipe(Effect.provide(layer)))
 
+      it.effect("names the part of a session that is no JSON", () =>
+        Effect.gen(function*() {
+          const store = yield* SessionStore.SessionStore
+          const refused = yield* Effect.flip(store.save({ ...session("s1"), context: { now: () => 1 } }))
+
+          assert.strictEqual(
+            refused.message,
+            "SessionStore.save of \"s1\" failed: not_encodable: " +
+              "$.session.context: Expected a JSON object, but at $.now a function is not JSON"
+          )
+        }).pipe(Effect.provide(layer)))
+
       it.effect("refuses what it cannot keep, and keeps what it has", () =>
         Effect.gen(function*() {
           const store = yield* SessionStore.SessionStore
@@ -115,12 +127,13 @@ describe("SessionStore", () => {
             store.save({ ...saved, context: { rate: NaN } }),
             store.load(""),
             store.delete("\ud800"),
-            store.list({ cursor: "s1" })
+            store.list({ cursor: "s1" }),
+            store.list({ cursor: 2 as never })
           ], (refused: Effect.Effect<unknown, unknown>) => Effect.flip(refused))
 
           assert.deepStrictEqual(
             reasons.map((error) => error instanceof StoreError.StoreError ? error.reason : error),
-            ["not_encodable", "invalid_id", "invalid_id", "invalid_cursor"]
+            ["not_encodable", "invalid_id", "invalid_id", "invalid_cursor", "invalid_cursor"]
           )
           assert.deepStrictEqual(yield* store.load("s1"), saved)
         }).pipe(Effect.provide(layer)))

@@ -4,4 +4,9 @@
  * @since 0.1.0
  */
 
-export {}
+/**
+ * Gemini models, through the `streamGenerateContent` method of the Gemini API.
+ *
+ * @since 0.1.0
+ */
+export * as Google from "./Google.ts"

@@ -11,10 +11,12 @@ import { runner } from "./internal/statement.ts"
 
 // Each step may be repeated, alone or by several processes at once, so none needs a transaction.
 const steps: ReadonlyArray<{
+  readonly id: number
   readonly name: string
   readonly statements: (sql: SqlClient.SqlClient, text: string) => ReadonlyArray<Effect.Effect<unknown, SqlError>>
 }> = [
   {
+    id: 1,
     name: "sessions",
     statements: (sql, text) => [
       sql.unsafe(
@@ -27,8 +29,30 @@ const steps: ReadonlyArray<{
           `position INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session_id, epoch, position))`
       )
     ]
+  },
+  {
+    id: 2,
+    name: "leases",
+    statements: (sql, text) => [
+      sql.unsafe(
+        `CREATE TABLE IF NOT EXISTS allm_leases (session_id ${text} NOT NULL PRIMARY KEY, token BIGINT NOT NULL, ` +
+          `holder TEXT NOT NULL, expires_at BIGINT NOT NULL)`
+      )
+    ]
+  },
+  {
+    id: 3,
+    name: "tool journal",
+    statements: (sql, text) => [
+      sql.unsafe(
+        `CREATE TABLE IF NOT EXISTS allm_tool_calls (session_name ${text} NOT NULL, call_name ${text} NOT NULL, ` +
+          `token TEXT NOT NULL, settled INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (session_name, call_name))`
+      )
+    ]
   }
 ]
+
+const latest = Math.max(...steps.map(({ id }) => id))
 
 /**
  * Makes the tables that are missing. It may be run again, and by several processes at once. Tables of a newer version of
@@ -49,15 +73,14 @@ export const migrate: Effect.Effect<void, StoreError.StoreError, SqlClient.SqlCl
   )
   const done = (yield* run(frame, sql<{ id: number }>`SELECT id FROM allm_migrations`)).map(({ id }) => Number(id))
   const newest = Math.max(0, ...done)
-  if (newest > steps.length) {
+  if (newest > latest) {
     return yield* new StoreError.StoreError({
       ...frame,
       reason: "newer_format",
-      detail: `the tables are of step ${newest}, this version knows ${steps.length}; they were left as they are`
+      detail: `the tables are of step ${newest}, this version knows ${latest}; they were left as they are`
     })
   }
-  for (const [index, { name, statements }] of steps.entries()) {
-    const id = index + 1
+  for (const { id, name, statements } of steps) {
     if (done.includes(id)) continue
     yield* Effect.forEach(statements(sql, text), (statement) => run(frame, statement), { discard: true })
     yield* run(frame, sql`INSERT INTO allm_migrations (id, name) VALUES (${id}, ${name}) ON CONFLICT (id) DO NOTHING`)

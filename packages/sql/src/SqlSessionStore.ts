@@ -13,9 +13,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ParseResult from "effect/ParseResult"
-import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import { type Frame, runner } from "./internal/statement.ts"
+import { changed, randomToken } from "./internal/writes.ts"
 import { migrate } from "./Migrations.ts"
 
 const format = 1
@@ -214,7 +214,8 @@ const make = Effect.gen(function*() {
 
   const list = Effect.fn("SessionStore.list")(function*(options: SessionStore.ListOptions = {}) {
     const frame = { operation: "SessionStore.list", location: "allm_sessions" }
-    const limit = Math.max(1, Math.min(options.limit ?? 50, 1000))
+    // Whole, or the last page would never come; what is no number counts as 1.
+    const limit = Math.max(1, Math.min(Math.floor(options.limit ?? 50) || 1, 1000))
     const after = options.cursor === undefined ? "" : options.cursor.slice("after:".length)
     if (options.cursor !== undefined && (!options.cursor.startsWith("after:") || after === "")) {
       return yield* new StoreError.StoreError({ ...frame, reason: "invalid_cursor" })
@@ -261,18 +262,6 @@ export const layer: Layer.Layer<SessionStore.SessionStore, StoreError.StoreError
   Effect.zipRight(migrate, make)
 )
 
-/**
- * Whether a statement changed a row, as the driver tells it. Not by RETURNING, whose rows some drivers hand out before
- * the statement is committed.
- */
-const changed = (result: unknown): boolean | undefined => {
-  const counts = result as { readonly [name: string]: unknown } | null | undefined
-  const count = ["rowsAffected", "rowCount", "changes"].map((name) => counts?.[name]).find((value) =>
-    value !== undefined
-  )
-  return typeof count === "number" || typeof count === "bigint" ? count > 0 : undefined
-}
-
 const isStatus = Schema.is(Session.Status)
 
 const conflict = (session: Session.Session, storedVersion: number) =>
@@ -308,11 +297,6 @@ const checkId = (operation: string, id: string): Effect.Effect<void, StoreError.
       detail: "an id is well-formed text of 1 to 512 characters, without the character U+0000"
     })
     : Effect.void
-
-const randomToken: Effect.Effect<string> = Effect.map(
-  Effect.all([Random.nextIntBetween(0, 2 ** 48), Random.nextIntBetween(0, 2 ** 48)]),
-  (numbers) => numbers.map((number) => number.toString(36)).join("-")
-)
 
 /** How many messages are the same from the start. The same object is the same message; others are compared as texts. */
 const commonPrefix = (

@@ -23,7 +23,7 @@ import { Fold } from "./fold.ts"
 import { roomIn, type Sink } from "./handover.ts"
 import type { Completed, Ending } from "./journal.ts"
 import { Order } from "./order.ts"
-import type { Timed, Timekeeper } from "./timekeeper.ts"
+import type { Deadlines, Timed } from "./timekeeper.ts"
 import type { Shared } from "./toolContext.ts"
 
 export type Siblings = "drain" | "interrupt" | { readonly drainFor: Duration.Duration }
@@ -35,7 +35,7 @@ export interface Plan extends Rules {
   readonly shared: Shared
   readonly clock: Clock.Clock
   readonly fibers: CallFibers
-  readonly timekeeper: Timekeeper
+  readonly deadlines: Deadlines
   /** How long the batch as a whole may take, in milliseconds; what still runs then is stopped. */
   readonly limit: number | undefined
   /** How many calls may run, and what the others are told. */
@@ -172,7 +172,7 @@ export class Batch implements Host, Owner {
   }
 
   record(call: Call, effect: Effect.Effect<void, unknown>, next: (exit: Exit.Exit<void, unknown>) => void): void {
-    const { clock, fibers, timekeeper, toolTimeout } = this.plan
+    const { clock, deadlines, fibers, toolTimeout } = this.plan
     const fiber = fibers.forkCall(call, Effect.uninterruptible(Effect.tapErrorCause(effect, notRecorded)), undefined)
     const early = fiber.unsafePoll()
     if (early !== null) return next(early)
@@ -185,12 +185,12 @@ export class Batch implements Host, Owner {
       fibers.forkCall(call, notRecorded(Cause.die("the journal took too long")), undefined)
       over(Exit.void)
     }
-    timekeeper.add(new RecordLimit(call, late), Duration.toMillis(toolTimeout), clock.unsafeCurrentTimeNanos())
+    deadlines.add(new RecordLimit(call, late), Duration.toMillis(toolTimeout), clock.unsafeCurrentTimeNanos())
   }
 
   private limit(call: Call): void {
     if (call.deadline === Infinity && call.stage !== "policy") {
-      this.plan.timekeeper.add(call, Duration.toMillis(call.tool?.timeout ?? this.plan.toolTimeout), call.startedAt)
+      this.plan.deadlines.add(call, Duration.toMillis(call.tool?.timeout ?? this.plan.toolTimeout), call.startedAt)
     }
   }
 
@@ -265,7 +265,7 @@ export class Batch implements Host, Owner {
   }
 
   private stopAfter(limit: number, isHard: boolean): void {
-    this.plan.timekeeper.add(new StopLimit(this, isHard), limit, this.plan.clock.unsafeCurrentTimeNanos())
+    this.plan.deadlines.add(new StopLimit(this, isHard), limit, this.plan.clock.unsafeCurrentTimeNanos())
   }
 
   stopSiblings(): void {
@@ -334,6 +334,7 @@ const notRecorded = (cause: Cause.Cause<unknown>): Effect.Effect<void> =>
 /** How long a journal may take to note how a call ended, before the call goes on without it. */
 class RecordLimit implements Timed {
   deadline = Infinity
+  keptBy: Deadlines | undefined
   private readonly call: Call
   private readonly fiber: Call["fiber"]
   readonly abandon: () => void
@@ -354,6 +355,7 @@ class RecordLimit implements Timed {
 /** When all that still runs is to be stopped. */
 class StopLimit implements Timed {
   deadline = Infinity
+  keptBy: Deadlines | undefined
   private readonly batch: Batch
   /** Also what does not stop is left behind, before its own limit. */
   private readonly isHard: boolean

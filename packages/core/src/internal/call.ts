@@ -13,7 +13,7 @@ import type { ToolCall } from "../ToolCall.ts"
 import * as ToolError from "../ToolError.ts"
 import type { Ids } from "./lift.ts"
 import type { Exclusion } from "./order.ts"
-import type { Timed } from "./timekeeper.ts"
+import type { Deadlines, Timed } from "./timekeeper.ts"
 import { compiledOf } from "./tool.ts"
 import { ContextImpl, type Reporter, type Shared } from "./toolContext.ts"
 
@@ -30,6 +30,7 @@ export class Call implements Reporter, Timed {
   readonly context: ContextImpl
   private readonly owner: Owner
   deadline = Infinity
+  keptBy: Deadlines | undefined
   isSettled = false
   /** Let in by the order, so it has to be let out. */
   admitted = false

@@ -129,16 +129,15 @@ export class Chat {
 
   private turn(variant: Variant): Flow.Flow<Turn, Failure> {
     const { call, requestId } = this.surroundings
-    return traced(
-      Flow.suspend(() => this.takeTurn(variant)),
-      { name: "allm.step" },
-      () => ({
+    return traced(() => this.takeTurn(variant), () => ({
+      name: "allm.step",
+      before: {
         "allm.step.index": this.steps.length,
         "allm.request.id": requestId,
         "gen_ai.conversation.id": call.run.shared.sessionId
-      }),
-      ({ step }) => ({ "allm.step.tool_calls": step.toolResults.length, "allm.halt.reason": step.halt?.reason })
-    )
+      },
+      after: ({ step }) => ({ "allm.step.tool_calls": step.toolResults.length, "allm.halt.reason": step.halt?.reason })
+    }))
   }
 
   private takeTurn(variant: Variant): Flow.Flow<Turn, Failure> {
@@ -151,14 +150,29 @@ export class Chat {
     const { mode, unknownTool } = this.call
     const tools = this.activeTools(changes)
     const { isFinal } = variant
-    return Flow.flatMap(this.ask(this.request(before, changes, variant), isFinal), ({ error, response }) => {
+    const asked = this.safely(() => before, () => this.ask(this.request(before, changes, variant), isFinal))
+    return Flow.flatMap(asked, ({ error, response }) => {
       this.usage = Usage.add(this.usage, response.usage)
       if (isFinal || mode === "manual" || !asksForTools(response) || response.toolCalls.length === 0) {
         return this.finishTurn(before, response, undefined, error)
       }
       const unknown = unknownTool === "feedback" ? undefined : firstUnknown(response.toolCalls, tools)
       if (unknown !== undefined) return Flow.fail(unknown)
-      return Flow.flatMap(this.runTools(response, tools), (fold) => this.finishTurn(before, response, fold, error))
+      return this.safely(
+        () => makeStep(before, response, undefined, mode).thread,
+        () => Flow.flatMap(this.runTools(response, tools), (fold) => this.finishTurn(before, response, fold, error))
+      )
+    })
+  }
+
+  /** Goes on when what was done so far is safe. */
+  private safely<A, E>(thread: () => Thread, next: () => Flow.Flow<A, E>): Flow.Flow<A, E> {
+    const { checkpoint } = this.surroundings
+    if (checkpoint === undefined) return next()
+    return Flow.flatMap(Flow.exitOf(checkpoint({ thread: thread(), usage: this.usage })), (exit) => {
+      // It cannot fail, and what is not safe must not be built upon.
+      if (Exit.isFailure(exit)) throw Cause.squash(exit.cause)
+      return next()
     })
   }
 
@@ -249,23 +263,22 @@ export class Chat {
 
   private traced(): Flow.Flow<ChatResult, Failure> {
     const { call, requestId } = this.surroundings
-    return traced(
-      this.loop(),
-      { name: "allm.chat" },
-      () => ({
+    return traced(() => this.loop(), () => ({
+      name: "allm.chat",
+      before: {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.provider.name": call.engine.adapter.name,
         "gen_ai.request.model": call.base.model,
         "gen_ai.conversation.id": call.run.shared.sessionId,
         "allm.request.id": requestId
-      }),
-      (result) => ({
+      },
+      after: (result) => ({
         "allm.halted_reason": result.haltedReason,
         "allm.steps": result.steps.length,
         "gen_ai.usage.input_tokens": result.usage.inputTokens,
         "gen_ai.usage.output_tokens": result.usage.outputTokens
       })
-    )
+    }))
   }
 
   /**

@@ -16,7 +16,7 @@ import * as Runtime from "effect/Runtime"
 import * as RuntimeFlags from "effect/RuntimeFlags"
 import type * as Scheduler from "effect/Scheduler"
 import * as Tracer from "effect/Tracer"
-import { Timekeeper } from "./timekeeper.ts"
+import { Deadlines } from "./timekeeper.ts"
 import { isListening, Spans } from "./trace.ts"
 
 /** What a flow stands on: everything of a fiber that its own fibers would otherwise inherit. */
@@ -24,7 +24,7 @@ export class Ground {
   readonly clock: Clock.Clock
   readonly scheduler: Scheduler.Scheduler
   readonly runtimeFlags: RuntimeFlags.RuntimeFlags
-  readonly timekeeper: Timekeeper
+  readonly deadlines: Deadlines
   readonly spans: Spans | undefined
   private readonly services: Context.Context<never>
   private readonly fiberId: FiberId.Runtime
@@ -47,7 +47,7 @@ export class Ground {
     this.scheduler = fiber.currentScheduler
     // What runs here can be stopped even where the caller cannot.
     this.runtimeFlags = RuntimeFlags.enable(runtimeFlags, RuntimeFlags.Interruption)
-    this.timekeeper = new Timekeeper(this.clock, this.scheduler, this.fork)
+    this.deadlines = new Deadlines(this.clock, this.scheduler, this.fork)
     this.spans = isListening(fiber) ? new Spans(fiber.currentTracer, this.clock, fiber) : undefined
   }
 
@@ -110,7 +110,7 @@ export class Ground {
   run<A, E>(flow: Flow<A, E>): Effect.Effect<A, E> {
     return Effect.async<A, E>((resume) => {
       const end = (exit: Effect.Effect<A, E>): void => {
-        this.timekeeper.stop()
+        this.deadlines.stop()
         resume(this.changes.length === 0 ? exit : Effect.zipRight(this.join, exit))
       }
       this.onDefect = (defect) => end(Effect.die(defect))
@@ -127,7 +127,7 @@ export class Ground {
     this.isCancelled = true
     const stopped = Effect.sync(() => {
       this.spans?.interrupt()
-      this.timekeeper.stop()
+      this.deadlines.stop()
     })
     return this.canceller === undefined ? stopped : Effect.zipRight(this.canceller(), stopped)
   })

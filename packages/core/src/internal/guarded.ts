@@ -1,12 +1,11 @@
 /**
- * A hard limit around one effect, cheaper than `Effect.timeout` and harder: what does not stop when told to is left behind.
+ * A hard limit around one piece of work, cheaper than `Effect.timeout` and harder: what does not stop when told to is left behind.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Fiber from "effect/Fiber"
 import * as FiberId from "effect/FiberId"
 import type { Flow, Ground } from "./flow.ts"
-import type { Timed } from "./timekeeper.ts"
+import type { Deadlines, Timed } from "./timekeeper.ts"
 
 export interface Limits {
   /** From start to end, in milliseconds. */
@@ -20,63 +19,69 @@ export interface Limits {
 /** How a guarded effect ended: by itself, or because of a limit. */
 export type Ended<A, E> = Exit.Exit<A, E> | "total" | "idle"
 
-/** Runs an effect within limits. */
-export const guarded =
-  <A, E>(effect: Effect.Effect<A, E>, limits: Limits): Flow<Ended<A, E>, never> => (ground, ok) => {
-    const fiber = ground.fork(effect)
-    const early = fiber.unsafePoll()
-    if (early !== null) return ok(early)
-    ground.wait<Ended<A, E>>((proceed) => {
-      const guard = new Guard(ground, fiber, limits, proceed)
-      fiber.addObserver((exit) => {
-        const expired = guard.expiredBy
-        if (guard.settle()) proceed(expired === undefined || Exit.isSuccess(exit) ? exit : expired)
-      })
-      return () => guard.cancel
-    }, ok)
-  }
+/** Starts something that ends once, now or later. Gives the way to stop it, which makes it end if anything can. */
+export type Start<A, E> = (ground: Ground, ended: (exit: Exit.Exit<A, E>) => void) => () => void
 
-class Guard implements Timed {
+/** Starts an effect in a fiber of its own. */
+export const inFiber = <A, E>(effect: Effect.Effect<A, E>): Start<A, E> => (ground, ended) => {
+  const fiber = ground.fork(effect)
+  const early = fiber.unsafePoll()
+  if (early === null) fiber.addObserver(ended)
+  else ended(early)
+  return () => fiber.unsafeInterruptAsFork(FiberId.none)
+}
+
+/** Runs something within limits. */
+export const guarded = <A, E>(start: Start<A, E>, limits: Limits): Flow<Ended<A, E>, never> => (ground, ok) => {
+  let early: Exit.Exit<A, E> | undefined
+  let guard: Guard<A, E> | undefined
+  const stop = start(ground, (exit) => guard === undefined ? early = exit : guard.ended(exit))
+  if (early !== undefined) return ok(early)
+  ground.wait<Ended<A, E>>((proceed) => {
+    const watched = guard = new Guard(ground, stop, limits, proceed)
+    return () => watched.cancel
+  }, ok)
+}
+
+class Guard<A, E> implements Timed {
   deadline = Infinity
+  keptBy: Deadlines | undefined
   isSettled = false
-  expiredBy: "total" | "idle" | undefined
-  private readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
+  private expiredBy: "total" | "idle" | undefined
+  private onCancelled: (() => void) | undefined
   private readonly ground: Ground
+  private readonly stopIt: () => void
   private readonly limits: Limits
-  private readonly onAbandoned: (limit: "total" | "idle") => void
+  private readonly proceed: (ended: Ended<A, E>) => void
 
-  constructor(
-    ground: Ground,
-    fiber: Fiber.RuntimeFiber<unknown, unknown>,
-    limits: Limits,
-    onAbandoned: (limit: "total" | "idle") => void
-  ) {
+  constructor(ground: Ground, stopIt: () => void, limits: Limits, proceed: (ended: Ended<A, E>) => void) {
     this.ground = ground
-    this.fiber = fiber
+    this.stopIt = stopIt
     this.limits = limits
-    this.onAbandoned = onAbandoned
-    ground.timekeeper.add(this, limits.total, ground.clock.unsafeCurrentTimeNanos())
+    this.proceed = proceed
+    ground.deadlines.add(this, limits.total, ground.clock.unsafeCurrentTimeNanos())
     if (limits.idle !== Infinity) this.watchIdle()
   }
 
-  /** Tells whether this was the first end. */
-  settle(): boolean {
-    const isFirst = !this.isSettled
-    this.isSettled = true
-    return isFirst
+  ended(exit: Exit.Exit<A, E>): void {
+    this.settle(this.expiredBy === undefined || Exit.isSuccess(exit) ? exit : this.expiredBy)
   }
 
-  /** The caller was interrupted: so is the fiber, and the caller waits for it, but not beyond the limit. */
-  readonly cancel: Effect.Effect<void> = Effect.suspend(() => {
-    if (this.isSettled) return Effect.void
-    this.fiber.unsafeInterruptAsFork(FiberId.none)
-    return Effect.async<void>((resume) => {
-      this.onCancelled = () => resume(Effect.void)
-      this.fiber.addObserver(() => this.onCancelled?.())
-    })
-  })
+  private settle(ended: Ended<A, E>): void {
+    if (this.isSettled) return
+    this.isSettled = true
+    if (this.onCancelled === undefined) this.proceed(ended)
+    else this.onCancelled()
+  }
 
-  private onCancelled: (() => void) | undefined
+  /** The caller was interrupted: so is the rest, and the caller waits for it, but not beyond the limit. */
+  get cancel(): Effect.Effect<void> {
+    return Effect.async<void>((resume) => {
+      if (this.isSettled) return resume(Effect.void)
+      this.onCancelled = () => resume(Effect.void)
+      this.stopIt()
+    })
+  }
 
   expire(): void {
     this.stop("total")
@@ -84,20 +89,15 @@ class Guard implements Timed {
 
   stop(limit: "total" | "idle"): void {
     this.expiredBy ??= limit
-    this.fiber.unsafeInterruptAsFork(FiberId.none)
+    this.stopIt()
   }
 
   abandon(): void {
-    if (this.onCancelled !== undefined) {
-      this.isSettled = true
-      this.onCancelled()
-    } else if (this.settle()) {
-      this.onAbandoned(this.expiredBy ?? "total")
-    }
+    this.settle(this.expiredBy ?? "total")
   }
 
   watchIdle(): void {
-    this.ground.timekeeper.add(new IdleWatch(this), this.limits.idle, this.limits.lastSign())
+    this.ground.deadlines.add(new IdleWatch(this), this.limits.idle, this.limits.lastSign())
   }
 
   /** Whether nothing was heard for as long as the limit says. */
@@ -107,13 +107,23 @@ class Guard implements Timed {
   }
 }
 
+/** What an idle watch needs to know of its guard. */
+interface Watched {
+  readonly isSettled: boolean
+  readonly isIdle: boolean
+  readonly stop: (limit: "idle") => void
+  readonly watchIdle: () => void
+  readonly abandon: () => void
+}
+
 /** Looks whether there was a sign of life meanwhile; if so, it waits on from there. */
 class IdleWatch implements Timed {
   deadline = Infinity
-  private readonly guard: Guard
+  keptBy: Deadlines | undefined
+  private readonly guard: Watched
   private didExpire = false
 
-  constructor(guard: Guard) {
+  constructor(guard: Watched) {
     this.guard = guard
   }
 

@@ -87,6 +87,10 @@ export const matches = <A, I>(
     ? []
     : [issue([field], "invalid_shape", `write ${example}, not ${show(value)}`)]
 
+/** What a schema refuses, as one sentence that names the place and leaves out the schema. */
+export const parseErrorInWords = (error: ParseResult.ParseError): string =>
+  inWords(firstPerPath(ParseResult.ArrayFormatter.formatErrorSync(error).map(fromParse)))
+
 /** Problems as one sentence. */
 export const inWords = (issues: ReadonlyArray<Issue>): string =>
   issues.map((found) => `${formatPath(found.path)}: ${found.message}`).join("; ")

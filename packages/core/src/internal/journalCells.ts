@@ -9,55 +9,43 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { ParseError } from "effect/ParseResult"
 import * as Schema from "effect/Schema"
-import type { Key } from "../ToolJournal.ts"
-import { digestOf } from "./journalDigest.ts"
+import type { Cells, Key } from "../ToolJournal.ts"
 import { durable } from "./journalFiles.ts"
+import { nameOf, shortNameOf } from "./names.ts"
 
 /** How a store can fail. */
 export type StoreFailure = PlatformError | ParseError
 
-export interface Cells<E = StoreFailure> {
-  /** The place of a call's entry, also in words for people. */
-  readonly locate: (key: Key) => string
-  readonly read: (place: string) => Effect.Effect<Option.Option<string>, E>
-  /** Puts a text where there is none, durably. Tells whether it did. */
-  readonly create: (key: Key, text: string) => Effect.Effect<boolean, E>
-  /** Puts a text in the place of another, durably and at once. */
-  readonly replace: (key: Key, text: string) => Effect.Effect<void, E>
-  /** The places of a session's entries. */
-  readonly list: (sessionId: string) => Effect.Effect<ReadonlyArray<string>, E>
-  readonly remove: (sessionId: string, places: ReadonlyArray<string>) => Effect.Effect<void, E>
-}
-
-export const memoryCells = (): Cells<never> => {
+export const memoryCells = (): Cells => {
   const sessions = new Map<string, Map<string, string>>()
   const locate = ({ sessionId, toolCallId }: Key): string => JSON.stringify([sessionId, toolCallId])
-  const all = new Map<string, string>()
-  const set = (key: Key, text: string): void => {
-    const place = locate(key)
-    all.set(place, text)
-    let session = sessions.get(key.sessionId)
-    if (session === undefined) sessions.set(key.sessionId, session = new Map())
-    session.set(place, key.toolCallId)
+  const textOf = ({ sessionId, toolCallId }: Key): string | undefined => sessions.get(sessionId)?.get(toolCallId)
+  const set = ({ sessionId, toolCallId }: Key, text: string): void => {
+    let session = sessions.get(sessionId)
+    if (session === undefined) sessions.set(sessionId, session = new Map())
+    session.set(toolCallId, text)
   }
   return {
     locate,
-    read: (place) => Effect.sync(() => Option.fromNullable(all.get(place))),
+    read: (key) => Effect.sync(() => textOf(key)),
     create: (key, text) =>
       Effect.sync(() => {
-        if (all.has(locate(key))) return false
-        set(key, text)
-        return true
+        const known = textOf(key)
+        if (known === undefined) set(key, text)
+        return known
       }),
     replace: (key, text) => Effect.sync(() => set(key, text)),
-    list: (sessionId) => Effect.sync(() => [...sessions.get(sessionId)?.keys() ?? []]),
-    remove: (sessionId, places) =>
+    list: (sessionId) =>
+      Effect.sync(() =>
+        Array.from(sessions.get(sessionId) ?? [], ([toolCallId, text]) => ({
+          location: locate({ sessionId, toolCallId }),
+          text
+        }))
+      ),
+    remove: (sessionId, toolCallIds) =>
       Effect.sync(() => {
         const session = sessions.get(sessionId)
-        for (const place of places) {
-          all.delete(place)
-          session?.delete(place)
-        }
+        for (const toolCallId of toolCallIds) session?.delete(toolCallId)
         if (session?.size === 0) sessions.delete(sessionId)
       })
   }
@@ -68,35 +56,53 @@ const readIndex = Schema.decode(Index)
 const printIndex = Schema.encodeSync(Index)
 
 /** A store cannot list its keys, so each session has an index, written before the entry it names. */
-export const keyValueCells = (store: KeyValueStore): Cells => {
+export const keyValueCells = (store: KeyValueStore): Cells<StoreFailure> => {
   const locks = new Locks()
-  const locate = ({ sessionId, toolCallId }: Key): string => `${nameOf(sessionId)}/${nameOf(toolCallId)}`
-  const list = (sessionId: string): Effect.Effect<ReadonlyArray<string>, StoreFailure> =>
-    Effect.flatMap(store.get(nameOf(sessionId)), Option.match({ onNone: () => Effect.succeed([]), onSome: readIndex }))
+  const locate = ({ sessionId, toolCallId }: Key): string => `${shortNameOf(sessionId)}/${shortNameOf(toolCallId)}`
+  const textAt = (place: string) => Effect.map(store.get(place), Option.getOrUndefined)
+  const placesOf = (sessionId: string): Effect.Effect<ReadonlyArray<string>, StoreFailure> =>
+    Effect.flatMap(
+      store.get(shortNameOf(sessionId)),
+      Option.match({ onNone: () => Effect.succeed([]), onSome: readIndex })
+    )
+  // Files complain when they are asked to remove what is not there.
+  const drop = (place: string) => Effect.flatMap(store.has(place), (has) => has ? store.remove(place) : Effect.void)
   const create = Effect.fnUntraced(function*(key: Key, text: string) {
     const place = locate(key)
-    if (yield* store.has(place)) return false
-    const places = yield* list(key.sessionId)
-    if (!places.includes(place)) yield* store.set(nameOf(key.sessionId), printIndex([...places, place]))
+    const known = yield* textAt(place)
+    if (known !== undefined) return known
+    const places = yield* placesOf(key.sessionId)
+    if (!places.includes(place)) yield* store.set(shortNameOf(key.sessionId), printIndex([...places, place]))
     yield* store.set(place, text)
-    return true
+    return undefined
   })
-  const remove = Effect.fnUntraced(function*(sessionId: string, places: ReadonlyArray<string>) {
-    yield* Effect.forEach(places, (place) => store.remove(place), { discard: true })
-    const left = (yield* list(sessionId)).filter((place) => !places.includes(place))
+  const remove = Effect.fnUntraced(function*(sessionId: string, gone: ReadonlyArray<string>) {
+    yield* Effect.forEach(gone, drop, { discard: true })
+    const left = (yield* placesOf(sessionId)).filter((place) => !gone.includes(place))
     yield* left.length === 0
-      ? store.remove(nameOf(sessionId))
-      : store.set(nameOf(sessionId), printIndex(left))
+      ? drop(shortNameOf(sessionId))
+      : store.set(shortNameOf(sessionId), printIndex(left))
   })
   return {
     locate,
-    read: store.get,
-    list,
+    read: (key) => textAt(locate(key)),
     create: (key, text) => locks.hold(key.sessionId, create(key, text)),
     replace: (key, text) => store.set(locate(key), text),
-    remove: (sessionId, places) => locks.hold(sessionId, remove(sessionId, places))
+    list: (sessionId) => Effect.flatMap(placesOf(sessionId), (places) => textsAt(places, textAt)),
+    remove: (sessionId, toolCallIds) =>
+      locks.hold(sessionId, remove(sessionId, toolCallIds.map((toolCallId) => locate({ sessionId, toolCallId }))))
   }
 }
+
+/** What is at these places still. */
+const textsAt = <E>(
+  places: ReadonlyArray<string>,
+  textAt: (place: string) => Effect.Effect<string | undefined, E>
+) =>
+  Effect.map(
+    Effect.forEach(places, (location) => Effect.map(textAt(location), (text) => ({ location, text }))),
+    (found) => found.flatMap(({ location, text }) => text === undefined ? [] : [{ location, text }])
+  )
 
 /** One piece of work at a time per session. */
 class Locks {
@@ -126,36 +132,37 @@ export const fileCells = Effect.fnUntraced(function*(directory: string, fs: File
   const folderOf = (sessionId: string): string => path.join(directory, nameOf(sessionId))
   const locate = ({ sessionId, toolCallId }: Key): string =>
     path.join(folderOf(sessionId), `${nameOf(toolCallId)}.json`)
+  const textAt = (file: string) => Effect.map(files.read(file), Option.getOrUndefined)
+  const create = (key: Key, text: string): Effect.Effect<string | undefined, PlatformError> =>
+    Effect.gen(function*() {
+      const file = locate(key)
+      // Looked for first, so that what is known is found on a full disk too.
+      const known = yield* textAt(file)
+      if (known !== undefined || (yield* files.create(file, text))) return known
+      // Somebody was faster.
+      return yield* create(key, text)
+    })
   const cells: Cells<PlatformError> = {
     locate,
-    read: files.read,
-    create: (key, text) => files.create(locate(key), text),
+    read: (key) => textAt(locate(key)),
+    create,
     replace: (key, text) => files.replace(locate(key), text),
-    list: (sessionId) =>
-      Effect.map(
-        files.list(folderOf(sessionId)),
-        (names) => names.filter((name) => name.endsWith(".json")).map((name) => path.join(folderOf(sessionId), name))
-      ),
-    remove: (sessionId, places) => {
+    list: (sessionId) => {
+      const folder = folderOf(sessionId)
+      return Effect.flatMap(
+        files.list(folder),
+        (names) =>
+          textsAt(names.filter((name) => name.endsWith(".json")).map((name) => path.join(folder, name)), textAt)
+      )
+    },
+    remove: (sessionId, toolCallIds) => {
       const folder = folderOf(sessionId)
       return Effect.flatMap(files.list(folder), (names) =>
         files.remove(folder, [
-          ...places,
+          ...toolCallIds.map((toolCallId) => locate({ sessionId, toolCallId })),
           ...names.filter(files.isLeftover).map((name) => path.join(folder, name))
         ]))
     }
   }
   return cells
 })
-
-const bytes = new TextEncoder()
-
-// Also on systems where upper and lower case are the same name, or a dot has a meaning.
-const nameOf = (id: string): string => {
-  const name = id.replaceAll(
-    /[^a-z0-9_-]/gu,
-    (character) => Array.from(bytes.encode(character), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("")
-  )
-  // Most systems end at 255 characters.
-  return name.length === 0 ? "%" : name.length <= 180 ? name : `${name.slice(0, 100)}%-${digestOf(id, null)}`
-}

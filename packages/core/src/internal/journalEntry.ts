@@ -5,6 +5,7 @@ import * as Either from "effect/Either"
 import * as Schema from "effect/Schema"
 import { ToolError } from "../ToolError.ts"
 import { ToolOutcome } from "../ToolResult.ts"
+import { parseErrorInWords } from "./issues.ts"
 
 export const StoredOutcome = Schema.Struct({
   result: Schema.Union(ToolOutcome, ToolError),
@@ -41,7 +42,7 @@ const encodeEntry = Schema.encodeEither(Schema.parseJson(Entry))
 
 /** The values of an outcome take their JSON form on the way, whatever they are. */
 export const print = (entry: Omit<Entry, "version">): Either.Either<string, string> =>
-  Either.mapLeft(encodeEntry({ version, ...entry }), ({ message }) => `the outcome has no JSON form: ${message}`)
+  Either.mapLeft(encodeEntry({ version, ...entry }), (error) => `it cannot be noted: ${parseErrorInWords(error)}`)
 
 export const parse = (text: string): Either.Either<Entry, Problem> =>
   Either.try({
@@ -53,9 +54,9 @@ export const parse = (text: string): Either.Either<Entry, Problem> =>
       detail: `the entry was written by a later version of the library; this one reads version ${version}`
     })),
     Either.flatMap((json) =>
-      Either.mapLeft(decodeEntry(json), ({ message }): Problem => ({
+      Either.mapLeft(decodeEntry(json), (error): Problem => ({
         reason: "corrupt",
-        detail: `the entry does not have the form of one: ${message}`
+        detail: `the entry does not have the form of one: ${parseErrorInWords(error)}`
       }))
     )
   )

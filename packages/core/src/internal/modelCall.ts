@@ -5,17 +5,19 @@ import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as FiberId from "effect/FiberId"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import { AdapterError } from "../AdapterError.ts"
 import type { AdapterEvent, Event } from "../Event.ts"
 import type { Request } from "../Request.ts"
 import type { Response } from "../Response.ts"
+import type { Thread } from "../Thread.ts"
 import * as Usage from "../Usage.ts"
 import type { CallSettings } from "./callSettings.ts"
-import { type Emit, emitTo, withRaw } from "./emit.ts"
+import { directOf, type Emit, emitTo, intakeOf, withRaw } from "./emit.ts"
 import * as Flow from "./flow.ts"
-import { guarded } from "./guarded.ts"
+import { guarded, inFiber, type Start } from "./guarded.ts"
 import { roomIn, type Sink } from "./handover.ts"
 import * as Metrics from "./modelMetrics.ts"
 import { ResponseFold } from "./responseFold.ts"
@@ -27,7 +29,17 @@ export interface Surroundings {
   readonly requestId: string
   readonly clock: Clock.Clock
   readonly sink: Sink<Event> | undefined
+  readonly checkpoint: Checkpoint | undefined
 }
+
+/** What a chat has come to before it asks the model, or before it runs the calls of an answer. */
+export interface Progress {
+  readonly thread: Thread
+  readonly usage: Usage.Usage
+}
+
+/** The chat goes on when this has succeeded. Whoever wants it to stop instead interrupts the chat. */
+export type Checkpoint = (progress: Progress) => Effect.Effect<void>
 
 /** A function of the caller's failed inside the adapter's own code; thrown through it as a defect. */
 export class EventCallbackFailure {
@@ -57,10 +69,10 @@ export const askModel = (
   terms: Terms
 ): Flow.Flow<Answer, AdapterError | EventCallbackFailure> => {
   const { adapter } = surroundings.call.engine
-  return traced(
-    Flow.suspend(() => new ModelCall(surroundings, request, terms).attempt()),
-    { name: "allm.generate", kind: "client" },
-    () => ({
+  return traced(() => new ModelCall(surroundings, request, terms).attempt(), () => ({
+    name: "allm.generate",
+    kind: "client",
+    before: {
       "gen_ai.operation.name": "chat",
       "gen_ai.provider.name": adapter.name,
       "gen_ai.request.model": request.model,
@@ -68,8 +80,8 @@ export const askModel = (
       "gen_ai.request.max_tokens": request.maxTokens,
       "gen_ai.conversation.id": surroundings.call.run.shared.sessionId,
       "allm.request.id": surroundings.requestId
-    }),
-    ({ response }) => ({
+    },
+    after: ({ response }) => ({
       "gen_ai.response.id": response.id,
       "gen_ai.response.model": response.model,
       "gen_ai.response.finish_reasons": response.finishReason === undefined ? undefined : [response.finishReason],
@@ -77,8 +89,8 @@ export const askModel = (
       "gen_ai.usage.output_tokens": response.usage.outputTokens
     }),
     // An answer that broke off is kept, but its span has failed.
-    ({ error }) => error
-  )
+    failureOf: ({ error }) => error
+  }))
 }
 
 const rawChunk: AdapterEvent = { _tag: "RawChunk", chunk: undefined }
@@ -110,16 +122,33 @@ class ModelCall {
     this.lastEventAt = clock.unsafeCurrentTimeNanos()
     const total = Math.min(call.requestTimeout, this.timeLeft())
     const emit = withRaw(this.emit(++this.turn), call.isForwarded(rawChunk))
-    const asked = Effect.suspend(() => call.engine.adapter.generate(this.request, emit))
-    return Flow.flatMap(guarded(asked, { total, idle: call.idleTimeout, lastSign: this.lastSign }), (ended) => {
-      this.turn++
-      if (typeof ended !== "string") return Exit.isSuccess(ended) ? this.ended() : this.failed(ended.cause)
-      return this.refused(this.error("timeout", {
-        detail: ended === "total"
-          ? `the model call took longer than ${total} ms`
-          : `nothing came from the model for ${call.idleTimeout} ms`
-      }))
-    })
+    return Flow.flatMap(
+      guarded(this.asked(emit), { total, idle: call.idleTimeout, lastSign: this.lastSign }),
+      (ended) => {
+        this.turn++
+        if (typeof ended !== "string") return Exit.isSuccess(ended) ? this.ended() : this.failed(ended.cause)
+        return this.refused(this.error("timeout", {
+          detail: ended === "total"
+            ? `the model call took longer than ${total} ms`
+            : `nothing came from the model for ${call.idleTimeout} ms`
+        }))
+      }
+    )
+  }
+
+  private asked(emit: Emit): Start<void, AdapterError> {
+    const { adapter } = this.surroundings.call.engine
+    const direct = directOf(adapter.generate)
+    const intake = intakeOf(emit)
+    return direct === undefined || intake === undefined
+      ? inFiber(Effect.suspend(() => adapter.generate(this.request, emit)))
+      : (_, ended) => {
+        const stop = direct(this.request, intake, ended)
+        return () => {
+          stop()
+          ended(Exit.interrupt(FiberId.none))
+        }
+      }
   }
 
   private timeLeft(): number {

@@ -17,13 +17,15 @@ import { Chat, type Failure } from "./chat.ts"
 import { Ground } from "./flow.ts"
 import type { Sink } from "./handover.ts"
 import { readInput } from "./input.ts"
+import type { Checkpoint } from "./modelCall.ts"
 
 /** Reads the input and the options, and runs something with everything decided. */
 export const withChat = <A, E, R>(
   input: unknown,
   options: Options,
   sink: Sink<Event> | undefined,
-  use: (chat: Chat) => Effect.Effect<A, Failure | E, R>
+  use: (chat: Chat) => Effect.Effect<A, Failure | E, R>,
+  checkpoint?: Checkpoint
 ): Effect.Effect<A, Failure | E, Engine | R> =>
   Effect.withFiberRuntime<A, Failure | E, Engine | R>((fiber, { runtimeFlags }) => {
     const engine = Context.unsafeGet(fiber.currentContext, Engine)
@@ -35,7 +37,8 @@ export const withChat = <A, E, R>(
         const call = resolve(engine, start.right, options, requestId, fiber.currentContext)
         if (Either.isLeft(call)) return call.left
         const ground = new Ground(fiber, runtimeFlags, annotated(fiber, requestId, options.sessionId))
-        return use(new Chat({ call: call.right, requestId, clock: ground.clock, sink }, ground, start.right.thread))
+        const surroundings = { call: call.right, requestId, clock: ground.clock, sink, checkpoint }
+        return use(new Chat(surroundings, ground, start.right.thread))
       }
     )
   })

@@ -136,7 +136,7 @@ export const batch = (
     journal: shared.sessionId === undefined ? undefined : journalOf(shared.sessionId, settings, context),
     telemetry: new Telemetry(ground, context, shared, fibers.fork),
     fibers,
-    timekeeper: ground.timekeeper,
+    deadlines: ground.deadlines,
     allowance,
     limit,
     environmentOf: settings.environmentOf,

@@ -23,7 +23,10 @@ const pendingOf: { readonly [status: string]: string } = {
 /** What the schema alone would not find, or would say in words that do not help. */
 export const sessionIssues = (input: unknown): ReadonlyArray<Issue> => {
   if (!isPlainObject(input)) {
-    return [Issues.issue([], "invalid_type", `write Session.make({ id: "…" }), not ${describe(input)}`)]
+    const instead = typeof input === "string"
+      ? "parse the text first, with Schema.parseJson(Session.Session)"
+      : `write Session.make({ id: "…" }), not ${describe(input)}`
+    return [Issues.issue([], "invalid_type", instead)]
   }
   const { id, metadata, status, thread } = input
   const found: Array<Issue> = []

@@ -27,9 +27,10 @@ import { callIssues } from "./engineOptions.ts"
 import { summarize } from "./errorSummary.ts"
 import type { Sink } from "./handover.ts"
 import * as Issues from "./issues.ts"
+import type { Checkpoint } from "./modelCall.ts"
 import { withChat } from "./openChat.ts"
 import { firstUnknown, runFold } from "./runBatch.ts"
-import { applyChat, applyStep, type Terms } from "./sessionProjection.ts"
+import { applyChat, applyProgress, applyStep, type Terms } from "./sessionProjection.ts"
 import { type Drive, driveRefusal } from "./sessionRules.ts"
 import { lastAsked, openCalls, putAnswers, withQuestion } from "./sessionThread.ts"
 import { positiveDuration, timeoutIssue } from "./toolOptions.ts"
@@ -54,6 +55,8 @@ export interface Prepared {
   readonly options: AllmOptions
   readonly requestId: string
   readonly approvalTimeout: number
+  /** Has to succeed before the model is asked and before calls are run. */
+  readonly checkpoint?: ((session: Session) => Effect.Effect<void>) | undefined
 }
 
 export const defaultApprovalTimeout = Duration.toMillis("24 hours")
@@ -105,6 +108,14 @@ const withMessage = (session: Session, message: Message.Message): Session => {
   }
 }
 
+/** The checkpoint of a session as that of its chat. The session itself is given as long as nothing has happened to it. */
+const checkpointOf = ({ checkpoint, session }: Prepared): Checkpoint | undefined =>
+  checkpoint === undefined ? undefined : (progress) =>
+    Effect.suspend(() => {
+      const isUntouched = progress.thread.messages.length === session.thread.messages.length
+      return checkpoint(isUntouched ? session : applyProgress(session, progress))
+    })
+
 export const termsOf = ({ approvalTimeout }: Prepared): Effect.Effect<Terms> =>
   Effect.map(Clock.currentTimeMillis, (now) => ({ now, approvalTimeout }))
 
@@ -113,7 +124,7 @@ export const driveChat = (
   sink: Sink<Event> | undefined
 ): Effect.Effect<Outcome<ChatResult>, ChatError, Engine> => {
   const result = prepared.open.length === 0
-    ? withChat(prepared.session.thread, prepared.options, sink, (chat) => chat.chat())
+    ? withChat(prepared.session.thread, prepared.options, sink, (chat) => chat.chat(), checkpointOf(prepared))
     : resumeChat(prepared, sink)
   return Effect.flatMap(
     result,
@@ -127,7 +138,7 @@ export const driveStep = (
   sink: Sink<Event> | undefined
 ): Effect.Effect<Outcome<StepResult>, ChatError, Engine> => {
   const result = prepared.open.length === 0
-    ? withChat(prepared.session.thread, prepared.options, sink, (chat) => chat.step())
+    ? withChat(prepared.session.thread, prepared.options, sink, (chat) => chat.step(), checkpointOf(prepared))
     : Effect.map(finishTurn(prepared, sink), ({ step }) => step)
   return Effect.flatMap(
     result,
@@ -226,7 +237,8 @@ const resumeChat = (
       },
       onRoom: (proceed) => sink.onRoom(proceed)
     }
-    return Effect.matchEffect(withChat(step.thread, prepared.options, inner, (chat) => chat.chat()), {
+    const rest = withChat(step.thread, prepared.options, inner, (chat) => chat.chat(), checkpointOf(prepared))
+    return Effect.matchEffect(rest, {
       onSuccess: (result) => Effect.sync(() => complete(following(step, result))),
       onFailure: (error) =>
         error._tag === "CallbackFailed"

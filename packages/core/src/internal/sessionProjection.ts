@@ -7,6 +7,7 @@ import type { StepResult } from "../StepResult.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import * as Usage from "../Usage.ts"
 import { summarize } from "./errorSummary.ts"
+import type { Progress } from "./modelCall.ts"
 import { digest, waitsFor } from "./sessionRules.ts"
 import { lastAsked } from "./sessionThread.ts"
 
@@ -38,6 +39,18 @@ const withPendings = (session: Session, result: Pendings, terms: Terms): Session
   pendingApprovals: result.pendingApprovals.map((approval) => requested(approval, terms)),
   unknownOutcomes: []
 })
+
+const nothingPending = { pendingQuestions: [], pendingApprovals: [], manualToolCalls: [] }
+
+/** A session in the middle of a chat: what is open of its last turn runs when it goes on. */
+export const applyProgress = (session: Session, { thread, usage }: Progress): Session => ({
+  ...withPendings(session, { thread, ...nothingPending }, noTerms),
+  usage: Usage.add(session.usage, usage),
+  metadata: lasting(session.metadata),
+  status: "idle"
+})
+
+const noTerms: Terms = { now: 0, approvalTimeout: 0 }
 
 /** What the loop says about the end of a chat says nothing about the next one. */
 const passing: ReadonlySet<string> = new Set([

@@ -54,7 +54,8 @@ export const refuse = (
     operation,
     status: session.status,
     sessionId: session.id,
-    ...(toolCallId === undefined ? {} : { toolCallId }),
+    // Not every caller has a compiler.
+    ...(typeof toolCallId === "string" ? { toolCallId } : {}),
     advice
   })
 
@@ -165,7 +166,8 @@ export const submissionRefusal = (
   }
   const first = waitsFor(session)
   if (first !== undefined) {
-    return refuse(session, operation, first, waiting(first, pending[first](session)[0]!), toolCallId)
+    const advice = `call ${show(toolCallId)} does not wait for it; ${waiting(first, pending[first](session)[0]!)}`
+    return refuse(session, operation, first, advice, toolCallId)
   }
   const advice = "nothing waits for it; use Session.reply(session, text) or Session.continue(session)"
   return refuse(session, operation, "nothing_pending", advice, toolCallId)
@@ -192,7 +194,13 @@ export const resolveRefusal = (session: Session, toolCallId: string): SessionErr
       "no outcome is in doubt; use Session.reply(session, text) or Session.continue(session)",
       toolCallId
     )
-    : refuse(session, "resolve", kind, waiting(kind, pending[kind](session)[0]!), toolCallId)
+    : refuse(
+      session,
+      "resolve",
+      kind,
+      `no outcome is in doubt; ${waiting(kind, pending[kind](session)[0]!)}`,
+      toolCallId
+    )
 }
 
 export const recoverRefusal = (session: Session): SessionError | undefined => {

@@ -11,6 +11,7 @@ import * as Schema from "effect/Schema"
 import type { StoreError } from "../StoreError.ts"
 import { digestOf } from "./journalDigest.ts"
 import { durable } from "./journalFiles.ts"
+import { idOfName, nameOf } from "./names.ts"
 import * as Record from "./sessionStoreRecord.ts"
 
 /** A text and where it is. */
@@ -64,7 +65,9 @@ const readIndex = Schema.decode(Index)
 const printIndex = Schema.encodeSync(Index)
 
 const indexKey = "sessions"
-const keyOf = (id: string): string => `session/${id}`
+// Some stores keep their keys as files, whose names end at 255 characters.
+const keyOf = (id: string): string =>
+  encodeURIComponent(id).length <= 200 ? `session/${id}` : `long-session/${digestOf(id, null)}`
 
 /**
  * A store cannot list its keys, so there is an index of ids. It is written before the first text of a session and after
@@ -135,14 +138,27 @@ const isFull = (error: PlatformError): boolean =>
 // Enough that a slow writer finds the version after its own still taken, and a person the last ones before a damaged one.
 const kept = 4
 
-const suffix = ".session"
+/** What the files of a directory are called, and who made it. */
+export interface Kind {
+  readonly suffix: string
+  readonly operation: string
+}
+
+const sessions: Kind = { suffix: ".session", operation: "SessionStore.layerFileSystem" }
 
 /**
  * A directory per session, a file per version. A new version is a new file, which is there as a whole or not at all, and
  * of two that want to be the same version, one is told: by the file system, so it holds between processes too.
  */
-export const filePlaces = Effect.fnUntraced(function*(directory: string, fs: FileSystem, path: Path) {
+export const filePlaces = Effect.fnUntraced(function*(
+  directory: string,
+  fs: FileSystem,
+  path: Path,
+  kind: Kind = sessions
+) {
   const files = yield* durable(fs, path)
+  const { suffix } = kind
+  const { targetOf, versionsOf } = numbered(suffix)
   const folderOf = (id: string): string => path.join(directory, nameOf(id))
   const fileOf = (id: string, version: number): string => path.join(folderOf(id), `${version}${suffix}`)
 
@@ -188,8 +204,11 @@ export const filePlaces = Effect.fnUntraced(function*(directory: string, fs: Fil
       yield* drop(operation, id, [`${base + 1}${suffix}`])
       return newest === base + 1 ? 0 : newest
     }
-    // What is left over from writers that died can only be older than this version.
-    const old = names.filter((name) => targetOf(name) <= (name.endsWith(".tmp") ? base + 1 : base + 1 - kept))
+    // What is left over from writers that died can only be older than this version. Other files are somebody else's.
+    const old = names.filter((name) => {
+      const target = targetOf(name)
+      return target > 0 && target <= (name.endsWith(".tmp") ? base + 1 : base + 1 - kept)
+    })
     yield* Effect.ignore(drop(operation, id, old))
     return undefined
   })
@@ -222,7 +241,7 @@ export const filePlaces = Effect.fnUntraced(function*(directory: string, fs: Fil
 
   yield* Effect.mapError(
     fs.makeDirectory(directory, { recursive: true }),
-    unavailable({ operation: "SessionStore.layerFileSystem", location: directory })
+    unavailable({ operation: kind.operation, location: directory })
   )
   const places: Places = {
     read,
@@ -237,31 +256,15 @@ const readId = Schema.decodeOption(Schema.parseJson(Schema.Struct({ session: Sch
 
 const isMissing = (error: PlatformError): boolean => error._tag === "SystemError" && error.reason === "NotFound"
 
-const named = /^(\d+)\.session(?:\.[^.]+\.tmp)?$/
+const named = /^(\d+)(\.[a-z]+)(?:\.[^.]+\.tmp)?$/
 
-/** The version a file is of, or was going to be; 0 for what is no file of this store. */
-const targetOf = (name: string): number => Number(named.exec(name)?.[1] ?? 0)
-
-const versionsOf = (names: ReadonlyArray<string>): ReadonlyArray<number> =>
-  names.filter((name) => name.endsWith(suffix)).map(targetOf)
-
-const bytes = new TextEncoder()
-
-// Also on systems where upper and lower case are the same name, or a dot has a meaning.
-const nameOf = (id: string): string => {
-  const name = id.replaceAll(
-    /[^a-z0-9_-]/gu,
-    (character) => Array.from(bytes.encode(character), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("")
-  )
-  // Most systems end at 255 characters.
-  return name.length <= 180 ? name : `${name.slice(0, 100)}%-${digestOf(id, null)}`
-}
-
-const idOfName = (name: string): string | undefined => {
-  try {
-    const id = decodeURIComponent(name)
-    return nameOf(id) === name ? id : undefined
-  } catch {
-    return undefined
+const numbered = (suffix: string) => {
+  /** The version a file is of, or was going to be; 0 for what is no file of this store. */
+  const targetOf = (name: string): number => {
+    const [, version, kind] = named.exec(name) ?? []
+    return kind === suffix ? Number(version) : 0
   }
+  const versionsOf = (names: ReadonlyArray<string>): ReadonlyArray<number> =>
+    names.filter((name) => name.endsWith(suffix)).map(targetOf)
+  return { targetOf, versionsOf }
 }

@@ -2,10 +2,11 @@
  * Sessions as texts, the same in every store that keeps them whole.
  */
 import * as Effect from "effect/Effect"
-import * as ParseResult from "effect/ParseResult"
+import type * as ParseResult from "effect/ParseResult"
 import * as Schema from "effect/Schema"
 import { Session, Status } from "../Session.ts"
 import { StoreError } from "../StoreError.ts"
+import { parseErrorInWords } from "./issues.ts"
 import { describe, isPlainObject } from "./json.ts"
 
 /** Raised whenever older code could not read what newer code writes. */
@@ -35,10 +36,10 @@ const parse = Schema.decode(Text)
 const read = Schema.decodeUnknown(Record)
 
 export const notEncodable = (frame: Frame) => (error: ParseResult.ParseError): StoreError =>
-  fail(frame, "not_encodable", ParseResult.TreeFormatter.formatErrorSync(error))
+  fail(frame, "not_encodable", parseErrorInWords(error))
 
 export const corrupt = (frame: Frame) => (error: ParseResult.ParseError): StoreError =>
-  fail(frame, "corrupt", `it was left as it is: ${ParseResult.TreeFormatter.formatErrorSync(error)}`)
+  fail(frame, "corrupt", `it was left as it is: ${parseErrorInWords(error)}`)
 
 export const encode = (frame: Frame, session: Session, updatedAt: number): Effect.Effect<string, StoreError> =>
   Effect.mapError(print({ format, updatedAt, session }), notEncodable(frame))
@@ -95,7 +96,7 @@ export const cursorOf = (id: string): string => `after:${id}`
 export const idOfCursor = (operation: string, cursor: string | undefined): Effect.Effect<string, StoreError> =>
   cursor === undefined
     ? Effect.succeed("")
-    : cursor.startsWith("after:") && cursor.length > "after:".length
+    : typeof cursor === "string" && cursor.startsWith("after:") && cursor.length > "after:".length
     ? Effect.succeed(cursor.slice("after:".length))
     : fail({ operation }, "invalid_cursor", `${JSON.stringify(cursor)} is no cursor of this store`)
 

@@ -1,13 +1,20 @@
 /**
  * Answering what a session waits for. Nothing here asks a model.
  */
+import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Message from "../Message.ts"
 import type { Session } from "../Session.ts"
 import type { SessionError } from "../SessionError.ts"
+import type { EncodingFailed } from "../ToolError.ts"
+import { ToolResultEncoder } from "../ToolResultEncoder.ts"
 import { show } from "./json.ts"
 import { consentRefusal, refuse, resolveRefusal, resting, type Submission, submissionRefusal } from "./sessionRules.ts"
 import { putAnswers, withoutQuestion } from "./sessionThread.ts"
+
+/** A value as the text of a tool message. */
+export const encoded = (value: unknown): Effect.Effect<string, EncodingFailed> =>
+  Effect.flatMap(ToolResultEncoder, (encoder) => encoder.encode(value))
 
 type Submitted = Either.Either<Session, SessionError>
 
@@ -37,6 +44,18 @@ export const submit = (
     pendingToolCalls: session.pendingToolCalls.filter(({ id }) => id !== toolCallId)
   }))
 }
+
+/** All of them or none. */
+export const submitAll = (
+  session: Session,
+  results: Iterable<readonly [toolCallId: string, result: unknown]>
+): Effect.Effect<Session, SessionError | EncodingFailed> =>
+  Effect.reduce(
+    results,
+    session,
+    (current, [toolCallId, result]) =>
+      Effect.flatMap(encoded(result), (content) => submit(current, "submitToolResults", toolCallId, content, false))
+  )
 
 export const approve = (session: Session, toolCallId: string, shown: string | undefined, now: number): Submitted => {
   const refusal = submissionRefusal(session, "approve", toolCallId)

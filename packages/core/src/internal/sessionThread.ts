@@ -25,6 +25,13 @@ export const openCalls = ({ pendingToolCalls, thread }: Session): ReadonlyArray<
   return []
 }
 
+/** Whether the session stopped where it should have gone on by itself. */
+export const isUnfinished = (session: Session): boolean => {
+  if (session.status !== "idle") return false
+  const last = session.thread.messages.at(-1)
+  return last?.role === "user" || last?.role === "tool" || openCalls(session).length > 0
+}
+
 /** The newest message that makes the call, as ids may come back in later turns. */
 export const findCall = (thread: Thread, toolCallId: string): ToolCall | undefined => {
   const index = indexOfCall(thread, toolCallId)

@@ -74,23 +74,25 @@ export class Spans {
   }
 }
 
-/**
- * Runs a flow in a span; `after` tells what is known of it at its end. A value that stands for a failure, as `failureOf`
- * finds, ends the span as failed.
- */
-export const traced = <A, E>(
-  flow: Flow<A, E>,
-  { name, kind = "internal" }: { readonly name: string; readonly kind?: Tracer.SpanKind },
-  before: () => Attributes,
-  after: (value: A) => Attributes,
-  failureOf: (value: A) => unknown = () => undefined
-): Flow<A, E> =>
-(ground, ok, fail) => {
+/** What is told of a flow. */
+export interface Account<A> {
+  readonly name: string
+  readonly kind?: Tracer.SpanKind
+  readonly before: Attributes
+  /** What is known of it at its end. */
+  readonly after: (value: A) => Attributes
+  /** A value that stands for a failure ends the span as failed. */
+  readonly failureOf?: (value: A) => unknown
+}
+
+/** Runs a flow in a span. */
+export const traced = <A, E>(flow: () => Flow<A, E>, account: () => Account<A>): Flow<A, E> => (ground, ok, fail) => {
   const { spans } = ground
-  if (spans === undefined) return flow(ground, ok, fail)
-  const span = spans.begin(name, kind, before())
-  flow(ground, (value) => {
-    const failure = failureOf(value)
+  if (spans === undefined) return flow()(ground, ok, fail)
+  const { after, before, failureOf, kind = "internal", name } = account()
+  const span = spans.begin(name, kind, before)
+  flow()(ground, (value) => {
+    const failure = failureOf?.(value)
     annotate(span, after(value))
     if (failure !== undefined) span.attribute("error.type", typeOf(failure))
     spans.end(span, failure === undefined ? Exit.succeed(value) : Exit.fail(failure))

@@ -24,8 +24,9 @@ const textOf = (error: SqlError): string => {
 const isLocked = (error: SqlError): boolean => /SQLITE_BUSY|SQLITE_LOCKED|database is locked/.test(textOf(error))
 
 // Besides locked tables of SQLite: deadlocks, failed serialization and two that make the same table in PostgreSQL.
-const isBusy = (error: SqlError): boolean =>
-  isLocked(error) || /\b40001\b|\b40P01\b|pg_type_typname_nsp_index|tuple concurrently/.test(textOf(error))
+const busy = /\b(40001|40P01|42710|42P07|pg_type_typname_nsp_index|pg_class_relname_nsp_index)\b|tuple concurrently/
+
+const isBusy = (error: SqlError): boolean => isLocked(error) || busy.test(textOf(error))
 
 const isFull = (error: SqlError): boolean => /SQLITE_FULL|database or disk is full|\b53100\b/.test(textOf(error))
 
@@ -49,24 +50,30 @@ export type Run = <A>(frame: Frame, statement: Effect.Effect<A, SqlError>) => Ef
  */
 const poisons = (error: SqlError): boolean => isLocked(error) && causeOf(error)?.name === "LibsqlError"
 
-const distrusted = new WeakSet<SqlClient>()
+// By what views of the same client have in common.
+const distrusted = new WeakSet<SqlClient["reserve"]>()
 
 export const runner = (sql: SqlClient): Run => {
-  // Every time, because clients open new connections on their own.
-  const waiting = sql.onDialectOrElse({
-    sqlite: () => Effect.asVoid(sql.unsafe("PRAGMA busy_timeout = 20000")),
+  // Every time, because clients open new connections on their own. With EXTRA, what is committed stays committed when the
+  // power goes; inside a transaction of somebody else it cannot be set, and is up to them.
+  const ready = sql.onDialectOrElse({
+    sqlite: () =>
+      Effect.zipRight(
+        sql.unsafe("PRAGMA busy_timeout = 20000"),
+        Effect.ignore(sql.unsafe("PRAGMA synchronous = EXTRA"))
+      ),
     orElse: () => Effect.void
   })
   return (frame, statement) =>
     Effect.suspend(() =>
-      distrusted.has(sql)
+      distrusted.has(sql.reserve)
         ? new StoreError.StoreError({
           ...frame,
           reason: "unavailable",
           detail: "the connection found the database locked for 20 seconds, and would lose writes now; open it again"
         })
-        : Effect.zipRight(waiting, statement).pipe(
-          Effect.tapError((error) => poisons(error) ? Effect.sync(() => distrusted.add(sql)) : Effect.void),
+        : Effect.zipRight(ready, statement).pipe(
+          Effect.tapError((error) => poisons(error) ? Effect.sync(() => distrusted.add(sql.reserve)) : Effect.void),
           Effect.retry({ schedule: patience, while: (error) => isBusy(error) && !poisons(error) }),
           Effect.mapError((error) =>
             new StoreError.StoreError({

@@ -1,0 +1,2 @@
+export * from "@allm/core"
+export * as Fake from "./Fake.ts"

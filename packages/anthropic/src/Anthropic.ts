@@ -1,0 +1,234 @@
+/**
+ * Claude, over Anthropic's Messages API.
+ *
+ * @since 0.1.0
+ */
+import { type Adapter, Engine, HttpAdapter, type Tool } from "@allm/core"
+import type * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import * as EffectConfig from "effect/Config"
+import * as ConfigError from "effect/ConfigError"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { decoder } from "./internal/decode.ts"
+import { encode, formOf } from "./internal/encode.ts"
+import { told } from "./internal/errors.ts"
+import { provider } from "./internal/transcript.ts"
+
+/**
+ * How long the start of a conversation is kept at Anthropic, so that reading it again costs less: `true` for as long as is
+ * usual, which is 5 minutes.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type CacheControl = boolean | "5m" | "1h"
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface Config {
+  readonly apiKey?: Redacted.Redacted | undefined
+  /** Where the API is, with or without `/v1`. Default `https://api.anthropic.com`. */
+  readonly baseUrl?: string | undefined
+  /** Sent with every request. */
+  readonly headers?: { readonly [name: string]: string } | undefined
+  /** The model of requests that name none. */
+  readonly model?: string | undefined
+  /** The header `anthropic-version`. Default `2023-06-01`. */
+  readonly version?: string | undefined
+  /** The header `anthropic-beta`: what to switch on that is not for everybody yet. */
+  readonly betas?: ReadonlyArray<string> | undefined
+  /**
+   * Keeps the whole conversation in Anthropic's cache, up to its last message. Messages and tools can also be marked one
+   * by one, with `metadata: { anthropic: { cacheControl: true } }`: all up to there is kept.
+   */
+  readonly cacheControl?: CacheControl | undefined
+  /** Tools that run at Anthropic, as the API writes them: `{ type: "web_search_20250305", name: "web_search" }`. */
+  readonly serverTools?: ReadonlyArray<{ readonly [key: string]: unknown }> | undefined
+  /**
+   * How answers get the form of a schema: `"native"`, by the API itself, or `"tool"`, by a tool that takes the answer.
+   * Default `"native"` from Claude 4.5 on, and `"tool"` for older and unknown models. A schema that the API cannot keep
+   * to, one that is not strict, and `json_object` always go by a tool.
+   */
+  readonly structuredOutput?: "native" | "tool" | undefined
+}
+
+/**
+ * Settings of which each is a value or comes from a `Config`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type FromConfig<A> = {
+  readonly [K in keyof A]: A[K] | EffectConfig.Config<Exclude<A[K], undefined>>
+}
+
+const keyName = "ANTHROPIC_API_KEY"
+
+/**
+ * How the Messages API is spoken to, for whoever wants to change it: a gateway with other headers, say.
+ *
+ * @example
+ * ```ts
+ * import { Anthropic } from "@allm/anthropic"
+ * import { HttpAdapter } from "@allm/core"
+ * import { HttpClientRequest } from "@effect/platform"
+ *
+ * const gateway: HttpAdapter.Protocol = {
+ *   ...Anthropic.protocol({ baseUrl: "https://gateway.example/anthropic" }),
+ *   authorize: HttpClientRequest.bearerToken
+ * }
+ *
+ * const Model = HttpAdapter.layer(gateway)
+ *
+ * assert.strictEqual(gateway.name, "anthropic")
+ * ```
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const protocol = (config: Config = {}): HttpAdapter.Protocol => ({
+  name: provider,
+  capabilities: { tools: true, images: true, structuredOutput: true },
+  encode: (request) => encode(config, request),
+  decoder: (request) => {
+    const form = Either.getOrUndefined(formOf(config, request))
+    return decoder(form?.via === "tool" ? form.name : undefined)
+  },
+  apiKey: config.apiKey,
+  authorize: (request, apiKey) => HttpClientRequest.setHeader(request, "x-api-key", Redacted.value(apiKey)),
+  keyHint: `write Anthropic.layer({ apiKey }), or set ${keyName} and use Anthropic.layerConfig()`,
+  told
+})
+
+/**
+ * Provides an adapter for Claude.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (config: Config = {}): Layer.Layer<Adapter.Adapter, never, HttpClient.HttpClient> =>
+  HttpAdapter.layer(protocol(config))
+
+/**
+ * Like {@link layer}, with settings that come from `Config`. The key is read from `ANTHROPIC_API_KEY` unless it is given;
+ * an empty one counts as missing.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerConfig = (
+  config: FromConfig<Config> = {}
+): Layer.Layer<Adapter.Adapter, ConfigError.ConfigError, HttpClient.HttpClient> =>
+  Layer.unwrapEffect(Effect.map(resolve(config), layer))
+
+/**
+ * Provides an engine on Claude: the settings of both in one.
+ *
+ * @example
+ * ```ts
+ * import { Anthropic } from "@allm/anthropic"
+ * import { Allm } from "@allm/core"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Layer, Redacted } from "effect"
+ *
+ * // In the place of FetchHttpClient.layer: it answers as Anthropic would.
+ * const Client = Layer.succeed(
+ *   HttpClient.HttpClient,
+ *   HttpClient.make((request) =>
+ *     Effect.succeed(HttpClientResponse.fromWeb(
+ *       request,
+ *       Response.json({ content: [{ type: "text", text: "Hello!" }], stop_reason: "end_turn" })
+ *     ))
+ *   )
+ * )
+ *
+ * const Claude = Anthropic.engine({ apiKey: Redacted.make("sk-ant-…"), model: "claude-sonnet-5", maxTurns: 3 })
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.map((response) => assert.strictEqual(response.outputText, "Hello!")),
+ *   Effect.provide(Layer.provide(Claude, Client))
+ * )
+ *
+ * Effect.runPromise(program)
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  options: Config & Engine.Options<T, RE, RH, RP, RO>
+): Layer.Layer<
+  Engine.Engine,
+  never,
+  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+> => {
+  const { config, rest } = split(options)
+  return Layer.provide(Engine.layer(rest as Engine.Options<T, RE, RH, RP, RO>), layer(config))
+}
+
+/**
+ * Like {@link engine}, with settings of the provider that come from `Config`, as {@link layerConfig} reads them.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  options: Omit<FromConfig<Config>, "model"> & Engine.Options<T, RE, RH, RP, RO>
+): Layer.Layer<
+  Engine.Engine,
+  ConfigError.ConfigError,
+  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+> => {
+  const { config, rest } = split(options)
+  return Layer.provide(Engine.layer(rest as Engine.Options<T, RE, RH, RP, RO>), layerConfig(config))
+}
+
+/**
+ * Runs an effect with another key: for servers that act for many people.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const withApiKey: (
+  apiKey: Redacted.Redacted
+) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = (apiKey) =>
+  HttpAdapter.withApiKey(provider, apiKey)
+
+const split = <C extends FromConfig<Config>>(options: C) => {
+  const { apiKey, baseUrl, betas, cacheControl, headers, serverTools, structuredOutput, version, ...rest } = options
+  const { model } = options
+  return {
+    config: { apiKey, baseUrl, betas, cacheControl, headers, model, serverTools, structuredOutput, version } as Pick<
+      C,
+      keyof Config & keyof C
+    >,
+    rest
+  }
+}
+
+const resolve = (given: FromConfig<Config>): Effect.Effect<Config, ConfigError.ConfigError> =>
+  Effect.map(
+    Effect.forEach(Object.entries({ ...given, apiKey: keyOf(given.apiKey) }), ([key, value]) =>
+      EffectConfig.isConfig(value)
+        ? Effect.map(value as EffectConfig.Config<unknown>, (found) =>
+          [key, found] as const)
+        : Effect.succeed([key, value] as const)),
+    (entries) =>
+      Object.fromEntries(entries) as Config
+  )
+
+const keyOf = (given: FromConfig<Config>["apiKey"]): EffectConfig.Config<Redacted.Redacted> => {
+  const missing = given === undefined
+    ? ConfigError.MissingData([keyName], `${keyName} is empty`)
+    : ConfigError.MissingData([], "the apiKey given to Anthropic is empty")
+  const apiKey = given ?? EffectConfig.redacted(keyName)
+  return EffectConfig.mapOrFail(
+    EffectConfig.isConfig(apiKey) ? apiKey : EffectConfig.succeed(apiKey),
+    (key) => Redacted.value(key).trim() === "" ? Either.left(missing) : Either.right(key)
+  )
+}

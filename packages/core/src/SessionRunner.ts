@@ -1,0 +1,479 @@
+/**
+ * The everyday loop of a server: load a session, be the only one who works on it, run or resume it, save it, let go of it.
+ *
+ * Whatever happens is saved before anything is built upon it: what a person said before the model is asked, the answer of
+ * the model before its calls are run, each finished turn before the next. So a process may die at any point, and `resume`
+ * goes on from there: calls that ended are answered from the journal, not run again.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Stream from "effect/Stream"
+import type { ChatError } from "./Allm.ts"
+import type { ChatResult } from "./ChatResult.ts"
+import type { Engine } from "./Engine.ts"
+import type { Event } from "./Event.ts"
+import { type Sink, streamed } from "./internal/handover.ts"
+import { runnerSettings } from "./internal/runnerOptions.ts"
+import * as Drive from "./internal/sessionDrive.ts"
+import { type Hold, NotSaved, type Stop } from "./internal/sessionHold.ts"
+import { holder } from "./internal/sessionHolder.ts"
+import { isSession } from "./internal/sessionInput.ts"
+import { makeId, type Prepared } from "./internal/sessionLoop.ts"
+import * as Orders from "./internal/sessionOrders.ts"
+import { isUnfinished } from "./internal/sessionThread.ts"
+import type { Content, UserMessage } from "./Message.ts"
+import * as Session from "./Session.ts"
+import type { SessionError } from "./SessionError.ts"
+import { type LeaseHeld, type LeaseLost, SessionLease } from "./SessionLease.ts"
+import { type NotFound, SessionStore } from "./SessionStore.ts"
+import type { StoreError } from "./StoreError.ts"
+import type * as Tool from "./Tool.ts"
+import type { EncodingFailed } from "./ToolError.ts"
+import { type JournalError, ToolJournal } from "./ToolJournal.ts"
+import type { ValidationError } from "./ValidationError.ts"
+
+export {
+  /**
+   * Something was done to a session that could not be saved: `error` says why, and `session` is what was to be saved, so
+   * that nothing is lost. In the middle of a run nothing was built upon it: no model was asked and no tool was run.
+   *
+   * @since 0.1.0
+   * @category errors
+   */
+  NotSaved
+}
+
+/**
+ * Everything that can keep a runner from its work: somebody else has the session, the runner's own right to it ran out, it
+ * is not stored, it could not be saved, or a store or the journal does not answer.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export type RunnerError = LeaseHeld | LeaseLost | NotFound | NotSaved | StoreError | JournalError
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface RunnerOptions {
+  /** A name by which people know this process. Made up unless given. */
+  readonly holder?: string | undefined
+  /**
+   * How long a session stays with a process that died. While a process lives it renews its right every third of this
+   * time. Default 30 seconds.
+   */
+  readonly leaseDuration?: Duration.DurationInput | undefined
+  /** How long to wait for a session that somebody else works on; 0 fails at once. Default 10 seconds. */
+  readonly wait?: Duration.DurationInput | undefined
+}
+
+/**
+ * The options of a run. They beat the engine's; `context` is merged over the session's.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options<T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>
+  extends Omit<Session.Options<T, RE, RH, RP, RO>, "sessionId">
+{}
+
+/**
+ * A session in somebody's hands; what can be done to it are the functions of this module.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Held {
+  readonly "~@allm/core/SessionRunner": Hold
+}
+
+/**
+ * Gives sessions into the hands of one at a time.
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export class SessionRunner extends Context.Tag("@allm/core/SessionRunner")<SessionRunner, {
+  /**
+   * Waits for the session, holds it while `use` works, and lets go of it, however that ends. The lease is renewed all the
+   * while.
+   */
+  readonly hold: <A, E, R>(
+    sessionId: string,
+    use: (held: Held) => Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E | LeaseHeld | StoreError, R>
+}>() {}
+
+/**
+ * Provides a runner. Wrong options throw a `ValidationError` at once.
+ *
+ * @example
+ * ```ts
+ * import { Fake, SessionLease, SessionRunner, SessionStore, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ * const Runner = SessionRunner.layer({ leaseDuration: "1 minute" }).pipe(Layer.provideMerge(Stores))
+ * const Model = Fake.engine({
+ *   scripts: [
+ *     [Fake.text("Hello"), Fake.finish("stop")],
+ *     [Fake.text("A model"), Fake.finish("stop")]
+ *   ]
+ * })
+ *
+ * const program = Effect.gen(function*() {
+ *   yield* SessionRunner.start("s1", "Hi")
+ *   return yield* SessionRunner.reply("s1", "And who are you?")
+ * }).pipe(Effect.provide(Layer.merge(Runner, Model)))
+ *
+ * Effect.runPromise(program).then(({ result, session }) => {
+ *   assert.strictEqual(result.finalResponse.outputText, "A model")
+ *   assert.strictEqual(session.thread.messages.length, 4)
+ * })
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (
+  options: RunnerOptions = {}
+): Layer.Layer<SessionRunner, never, SessionStore | SessionLease | ToolJournal> => {
+  const settings = runnerSettings(options)
+  return Layer.effect(
+    SessionRunner,
+    Effect.gen(function*() {
+      const stores = { store: yield* SessionStore, leases: yield* SessionLease, journal: yield* ToolJournal }
+      const hold = holder(stores, options.holder ?? `runner ${yield* makeId}`, settings)
+      return SessionRunner.of({
+        hold: (sessionId, use) => hold(sessionId, (held) => use({ "~@allm/core/SessionRunner": held }))
+      })
+    })
+  )
+}
+
+type Running = ChatError | SessionError | RunnerError
+
+type Needs<T extends Tool.Any, R> = SessionRunner | Engine | Tool.Requirements<T> | R
+
+const holding = <A, E, R>(
+  operation: string,
+  sessionId: string,
+  use: (hold: Hold) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | LeaseHeld | StoreError, R | SessionRunner> =>
+  Effect.withSpan(
+    Effect.flatMap(SessionRunner, (runner) => runner.hold(sessionId, (held) => use(held["~@allm/core/SessionRunner"]))),
+    `SessionRunner.${operation}`,
+    { attributes: { "gen_ai.conversation.id": sessionId } }
+  )
+
+/** Runs what an order makes of the stored session. */
+const ordered = (
+  operation: string,
+  sessionId: string,
+  order: (session: Session.Session) => Effect.Effect<Prepared, SessionError | ValidationError>,
+  sink: Sink<Event> | undefined
+): Effect.Effect<Session.Outcome<ChatResult>, Running, SessionRunner | Engine> =>
+  holding(
+    operation,
+    sessionId,
+    (hold) => Effect.flatMap(hold.change(order), ([prepared]) => Drive.drive(hold, prepared, sink))
+  )
+
+const optionsOf = (sessionId: string, options: object | undefined): object => ({ ...options, sessionId })
+
+// --- asking the model ---------------------------------------------------------------------------------------------------
+
+/**
+ * What a session can start with. Of a session, everything but its id and version counts.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Input = Session.Input
+
+const starting = (
+  sessionId: string,
+  input: Input,
+  options: object | undefined,
+  sink: Sink<Event> | undefined
+): Effect.Effect<Session.Outcome<ChatResult>, Running, SessionRunner | Engine> =>
+  holding("start", sessionId, (hold) => {
+    const own = isSession(input) ? { ...input, id: sessionId, version: 0 } : input
+    return Effect.flatMap(
+      Orders.started(own, optionsOf(sessionId, options)),
+      (prepared) => Effect.zipRight(hold.save(prepared.session), Drive.drive(hold, prepared, sink))
+    )
+  })
+
+/**
+ * Starts a session under a new id. When there is one already, fails with `NotSaved`, whose error is a `Conflict`.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const start = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  sessionId: string,
+  input: Input,
+  options?: Options<T, RE, RH, RP, RO>
+): Effect.Effect<Session.Outcome<ChatResult>, Running, Needs<T, RE | RH | RP | RO>> =>
+  starting(sessionId, input, options, undefined)
+
+/**
+ * Says something to the model, also in answer to the questions of a session that is `awaiting_user`. Once it is saved it
+ * stays said: when the model fails afterwards, go on with `resume`, and do not say it again.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const reply = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  sessionId: string,
+  text: Content | UserMessage,
+  options?: Options<T, RE, RH, RP, RO>
+): Effect.Effect<Session.Outcome<ChatResult>, Running, Needs<T, RE | RH | RP | RO>> =>
+  replying(sessionId, text, options, undefined)
+
+const replying = (
+  sessionId: string,
+  text: Content | UserMessage,
+  options: object | undefined,
+  sink: Sink<Event> | undefined
+) => ordered("reply", sessionId, (session) => Orders.replied(session, text, optionsOf(sessionId, options)), sink)
+
+const continue_ = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  sessionId: string,
+  options?: Options<T, RE, RH, RP, RO>
+): Effect.Effect<Session.Outcome<ChatResult>, Running, Needs<T, RE | RH | RP | RO>> =>
+  continuing(sessionId, options, undefined)
+
+const continuing = (sessionId: string, options: object | undefined, sink: Sink<Event> | undefined) =>
+  ordered("continue", sessionId, (session) => continued(session, options), sink)
+
+const continued = (session: Session.Session, options: object | undefined) =>
+  Orders.driven(session, "continue", undefined, optionsOf(session.id, options))
+
+export {
+  /**
+   * Goes on without anything new being said. The model is asked in any case; `resume` asks it only when it still owes an
+   * answer.
+   *
+   * @since 0.1.0
+   * @category running
+   */
+  continue_ as continue
+}
+
+/**
+ * Goes on where a session was left: by a process that died or was interrupted, by a model that failed, or by a person who
+ * has now answered everything. Calls that ended are answered from the journal, those in doubt follow the `replay` of their
+ * tools. When nothing is left to do, the session is given as it is, without a result: it may be called any number of times.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const resume = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  sessionId: string,
+  options?: Options<T, RE, RH, RP, RO>
+): Effect.Effect<Session.Outcome<ChatResult | undefined>, Running, Needs<T, RE | RH | RP | RO>> =>
+  holding("resume", sessionId, (hold) =>
+    Effect.flatMap(
+      hold.change((session): Effect.Effect<Resumed, SessionError | ValidationError> =>
+        isUnfinished(session) ? continued(session, options) : Effect.succeed({ session })
+      ),
+      ([next, session]): Effect.Effect<Session.Outcome<ChatResult | undefined>, ChatError | Stop, Engine> =>
+        "open" in next ? Drive.drive(hold, next, undefined) : Effect.succeed({ session, result: undefined })
+    ))
+
+type Resumed = Prepared | { readonly session: Session.Session }
+
+/**
+ * Like `start`, as it happens. When the events end without a failure, what they told is saved. Whoever stops reading stops
+ * the run, and what has happened until then is saved.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const streamStart = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  sessionId: string,
+  input: Input,
+  options?: Options<T, RE, RH, RP, RO>
+): Stream.Stream<Event, Running, Needs<T, RE | RH | RP | RO>> =>
+  streamed((sink: Sink<Event>) => starting(sessionId, input, options, sink))
+
+/**
+ * Like `reply`, as it happens. When the events end without a failure, what they told is saved. Whoever stops reading stops
+ * the run, and what has happened until then is saved.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const streamReply = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  sessionId: string,
+  text: Content | UserMessage,
+  options?: Options<T, RE, RH, RP, RO>
+): Stream.Stream<Event, Running, Needs<T, RE | RH | RP | RO>> =>
+  streamed((sink: Sink<Event>) => replying(sessionId, text, options, sink))
+
+/**
+ * Like `continue`, as it happens. When the events end without a failure, what they told is saved. Whoever stops reading
+ * stops the run, and what has happened until then is saved.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const streamContinue = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  sessionId: string,
+  options?: Options<T, RE, RH, RP, RO>
+): Stream.Stream<Event, Running, Needs<T, RE | RH | RP | RO>> =>
+  streamed((sink: Sink<Event>) => continuing(sessionId, options, sink))
+
+// --- answering what is pending ------------------------------------------------------------------------------------------
+
+const changing = <E, R>(
+  operation: string,
+  sessionId: string,
+  change: (session: Session.Session) => Effect.Effect<Session.Session, E, R>
+): Effect.Effect<Session.Session, E | RunnerError, R | SessionRunner> =>
+  holding(operation, sessionId, (hold) =>
+    Effect.map(
+      hold.change((session) => Effect.map(change(session), (session) => ({ session }))),
+      ([, saved]) => saved
+    ))
+
+/**
+ * Answers the question of one call: the answer becomes that call's own result. Go on afterwards with `resume`.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const answer = (
+  sessionId: string,
+  toolCallId: string,
+  value: unknown
+): Effect.Effect<Session.Session, SessionError | EncodingFailed | RunnerError, SessionRunner> =>
+  changing("answer", sessionId, (session) => Session.answer(session, toolCallId, value))
+
+/**
+ * Gives the result of a manual call. Go on afterwards with `resume`.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const submitToolResult = (
+  sessionId: string,
+  toolCallId: string,
+  result: unknown,
+  options?: { readonly isError?: boolean | undefined }
+): Effect.Effect<Session.Session, SessionError | EncodingFailed | RunnerError, SessionRunner> =>
+  changing("submitToolResult", sessionId, (session) => Session.submitToolResult(session, toolCallId, result, options))
+
+/**
+ * Gives the results of several manual calls, all of them or none. Go on afterwards with `resume`.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const submitToolResults = (
+  sessionId: string,
+  results: Iterable<readonly [toolCallId: string, result: unknown]>
+): Effect.Effect<Session.Session, SessionError | EncodingFailed | RunnerError, SessionRunner> => {
+  // An iterator can be read once, and a save may have to be tried again.
+  const given = [...results]
+  return changing("submitToolResults", sessionId, (session) => Session.submitToolResults(session, given))
+}
+
+/**
+ * Consents to a call, which runs when the session goes on with `resume`. `digest` is the digest of what the person was
+ * shown.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const approve = (
+  sessionId: string,
+  toolCallId: string,
+  options?: { readonly digest?: string | undefined }
+): Effect.Effect<Session.Session, SessionError | RunnerError, SessionRunner> =>
+  changing("approve", sessionId, (session) => Session.approve(session, toolCallId, options))
+
+/**
+ * Refuses a call. The model is told when the session goes on with `resume`.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const deny = (
+  sessionId: string,
+  toolCallId: string,
+  options?: { readonly reason?: string | undefined }
+): Effect.Effect<Session.Session, SessionError | RunnerError, SessionRunner> =>
+  changing("deny", sessionId, (session) => Session.deny(session, toolCallId, options))
+
+/**
+ * Says what became of a call of which nobody could know whether it took effect.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const resolve = (
+  sessionId: string,
+  toolCallId: string,
+  result: unknown,
+  options?: { readonly isError?: boolean | undefined }
+): Effect.Effect<Session.Session, SessionError | EncodingFailed | RunnerError, SessionRunner> =>
+  changing("resolve", sessionId, (session) => Session.resolve(session, toolCallId, result, options))
+
+/**
+ * Takes a session out of its error.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const recover = (
+  sessionId: string
+): Effect.Effect<Session.Session, SessionError | RunnerError, SessionRunner> =>
+  changing("recover", sessionId, Session.recover)
+
+/**
+ * Does anything else to a session while nobody else can, and saves what comes of it, once, at the end. Tools that are run
+ * meanwhile are noted in the journal, and stop when the right to the session is lost.
+ *
+ * @example
+ * ```ts
+ * import { Session, SessionLease, SessionRunner, SessionStore, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const rename = (sessionId: string, title: string) =>
+ *   SessionRunner.modify(sessionId, (session) =>
+ *     Effect.succeed({
+ *       session: { ...session, metadata: { ...session.metadata, title } },
+ *       result: session.metadata["title"]
+ *     })
+ *   )
+ *
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(Session.make({ id: "s1", metadata: { title: "Untitled" } }))
+ *   return yield* rename("s1", "Oslo")
+ * }).pipe(Effect.provide(Layer.provideMerge(SessionRunner.layer(), Stores)))
+ *
+ * Effect.runPromise(program).then(({ result, session }) => {
+ *   assert.strictEqual(result, "Untitled")
+ *   assert.strictEqual(session.metadata["title"], "Oslo")
+ * })
+ * ```
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const modify = <A, E, R>(
+  sessionId: string,
+  change: (session: Session.Session) => Effect.Effect<Session.Outcome<A>, E, R>
+): Effect.Effect<Session.Outcome<A>, E | RunnerError, SessionRunner | Exclude<R, ToolJournal>> =>
+  holding("modify", sessionId, (hold) => Effect.flatMap(hold.load, (session) => Drive.modify(hold, session, change)))

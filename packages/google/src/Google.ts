@@ -1,0 +1,186 @@
+/**
+ * Gemini models, through the `streamGenerateContent` method of the Gemini API.
+ *
+ * @since 0.1.0
+ */
+import { type Adapter, Engine, HttpAdapter, type Tool } from "@allm/core"
+import type * as HttpClient from "@effect/platform/HttpClient"
+import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
+import type { ConfigError } from "effect/ConfigError"
+import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { type Configured, readAll, readKey } from "./internal/config.ts"
+import { Decoder } from "./internal/decode.ts"
+import { encode, refuse } from "./internal/encode.ts"
+import { name } from "./internal/pieces.ts"
+import { told } from "./internal/refusal.ts"
+
+/**
+ * How Gemini is reached.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Config {
+  readonly apiKey?: Redacted.Redacted | undefined
+  /** Where the API is, version included. Default `https://generativelanguage.googleapis.com/v1beta`. */
+  readonly baseUrl?: string | undefined
+  /** Sent with every request. With an `authorization` among them no key is needed. */
+  readonly headers?: { readonly [name: string]: string } | undefined
+}
+
+/**
+ * The same settings, each as it is or as a `Config` to be read. The key is read from `GOOGLE_API_KEY`, or else from
+ * `GEMINI_API_KEY`, unless it is given.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ConfigOptions extends Configured<Config> {}
+
+const defaultBaseUrl = "https://generativelanguage.googleapis.com/v1beta"
+
+const keyHint = "set GOOGLE_API_KEY and use Google.layerConfig, or write Google.layer({ apiKey: Redacted.make(\"…\") })"
+
+/**
+ * The protocol, for adapters of your own on top of it.
+ *
+ * @example
+ * ```ts
+ * import { Message, Request } from "@allm/core"
+ * import { Google } from "@allm/google"
+ * import { Either } from "effect"
+ *
+ * const request = Request.make({ model: "gemini-3-flash", messages: [Message.user("Hi")] })
+ * const written = Either.getOrThrow(Google.protocol().encode(request))
+ *
+ * assert.strictEqual(
+ *   written.url,
+ *   "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-flash:streamGenerateContent"
+ * )
+ * ```
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const protocol = (config: Config = {}): HttpAdapter.Protocol => {
+  const baseUrl = (config.baseUrl ?? defaultBaseUrl).replace(/\/+$/, "")
+  const headers = config.headers ?? {}
+  const isAuthorized = Object.keys(headers).some((header) => header.toLowerCase() === "authorization")
+  return {
+    name,
+    encode: (request) =>
+      Either.flatMap(encode(request), ({ body, model }) =>
+        Either.orElse(
+          Either.try(() =>
+            HttpClientRequest.post(`${baseUrl}/${model}:streamGenerateContent`).pipe(
+              HttpClientRequest.setUrlParam("alt", "sse"),
+              HttpClientRequest.setHeaders(headers),
+              HttpClientRequest.bodyUnsafeJson(body)
+            )
+          ),
+          () => refuse("invalid_request", "the request cannot be written as JSON; write only JSON into its params")
+        )),
+    decoder: (request) => new Decoder(request),
+    apiKey: config.apiKey,
+    // In a header, never in the address: addresses are logged.
+    authorize: (request, apiKey) => HttpClientRequest.setHeader(request, "x-goog-api-key", Redacted.value(apiKey)),
+    keyHint: isAuthorized ? undefined : keyHint,
+    told
+  }
+}
+
+/**
+ * Provides an adapter for Gemini.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (config: Config = {}): Layer.Layer<Adapter.Adapter, never, HttpClient.HttpClient> =>
+  HttpAdapter.layer(protocol(config))
+
+/**
+ * Provides an adapter for Gemini, with its key read from `Config`. No key, or an empty one, is a `ConfigError`.
+ *
+ * @example
+ * ```ts
+ * import { Adapter } from "@allm/core"
+ * import { Google } from "@allm/google"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { ConfigProvider, Effect, Layer } from "effect"
+ *
+ * const named = Effect.map(Adapter.Adapter, (adapter) => adapter.name).pipe(
+ *   Effect.provide(Google.layerConfig().pipe(Layer.provide(FetchHttpClient.layer))),
+ *   Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["GEMINI_API_KEY", "a key"]])))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(named), "google")
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerConfig = (
+  config: ConfigOptions = {}
+): Layer.Layer<Adapter.Adapter, ConfigError, HttpClient.HttpClient> =>
+  Layer.unwrapEffect(Effect.map(configured(config), layer))
+
+/**
+ * Provides an engine on Gemini: settings of the provider and of the engine in one.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  options: Config & Engine.Options<T, RE, RH, RP, RO>
+): Layer.Layer<
+  Engine.Engine,
+  never,
+  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+> => {
+  const { apiKey, baseUrl, headers, ...rest } = options
+  return Layer.provide(
+    Engine.layer(rest as unknown as Engine.Options<T, RE, RH, RP, RO>),
+    layer({ apiKey, baseUrl, headers })
+  )
+}
+
+/**
+ * Provides an engine on Gemini, with its key read from `Config`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  options: ConfigOptions & Engine.Options<T, RE, RH, RP, RO>
+): Layer.Layer<
+  Engine.Engine,
+  ConfigError,
+  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+> => {
+  const { apiKey, baseUrl, headers, ...rest } = options
+  return Layer.provide(
+    Engine.layer(rest as unknown as Engine.Options<T, RE, RH, RP, RO>),
+    layerConfig({ apiKey, baseUrl, headers })
+  )
+}
+
+/**
+ * Runs an effect with another key, for servers that act for many people.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const withApiKey: (
+  apiKey: Redacted.Redacted
+) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = (apiKey) =>
+  HttpAdapter.withApiKey(name, apiKey)
+
+const configured = ({ apiKey, ...rest }: ConfigOptions): Effect.Effect<Config, ConfigError> =>
+  Effect.zipWith(
+    readKey(apiKey),
+    readAll<Omit<Config, "apiKey">>(rest),
+    (key, others): Config => ({ ...others, apiKey: key })
+  )

@@ -1,0 +1,217 @@
+/**
+ * OpenAI's models by the Responses API.
+ *
+ * @since 0.1.0
+ */
+import type * as Adapter from "@allm/core/Adapter"
+import { AdapterError } from "@allm/core/AdapterError"
+import * as Engine from "@allm/core/Engine"
+import * as HttpAdapter from "@allm/core/HttpAdapter"
+import type * as Tool from "@allm/core/Tool"
+import type * as HttpClient from "@effect/platform/HttpClient"
+import * as EffectConfig from "effect/Config"
+import type * as ConfigError from "effect/ConfigError"
+import type * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
+import * as Layer from "effect/Layer"
+import type * as Redacted from "effect/Redacted"
+import { authorize } from "./internal/authorize.ts"
+import { post } from "./internal/encode.ts"
+import * as Failure from "./internal/failure.ts"
+import { ResponsesDecoder } from "./internal/responsesDecode.ts"
+import { responsesBody } from "./internal/responsesEncode.ts"
+import * as Settings from "./internal/settings.ts"
+
+/**
+ * How OpenAI is reached.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Config {
+  readonly apiKey?: Redacted.Redacted | undefined
+  /** Default `https://api.openai.com/v1`. */
+  readonly baseUrl?: string | undefined
+  /** Sent with every request, such as `OpenAI-Organization`. */
+  readonly headers?: { readonly [name: string]: string } | undefined
+  /**
+   * The name in errors, spans and `withApiKey`, and the one under which a message keeps what the server wants to see again.
+   * Give another server another name. Default `openai`.
+   */
+  readonly name?: string | undefined
+  /**
+   * Has nothing stored at OpenAI: `store: false`. The model's reasoning then comes encrypted, and goes back with the next
+   * turn. Only for models that reason. Default false.
+   */
+  readonly stateless?: boolean | undefined
+  /** Has OpenAI enforce the schemas of tools that have no optional parameters. Default false. */
+  readonly strictTools?: boolean | undefined
+  /** Where the key goes. Default `authorization`, or `api-key` with an `apiVersion`. */
+  readonly keyHeader?: "authorization" | "api-key" | undefined
+  /** The version of Azure's API, written as `api-version`. */
+  readonly apiVersion?: string | undefined
+}
+
+/**
+ * The same, where each setting is itself or is read by a `Config`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Configurable = Settings.Configurable<Config>
+
+/**
+ * The name of the provider, unless it is given another.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const name = "openai"
+
+const defaultBaseUrl = "https://api.openai.com/v1"
+const variable = "OPENAI_API_KEY"
+const defaultKey = Settings.keyNamed(variable)
+
+const keys: ReadonlyArray<keyof Config> = [
+  "apiKey",
+  "baseUrl",
+  "headers",
+  "name",
+  "stateless",
+  "strictTools",
+  "keyHeader",
+  "apiVersion"
+]
+
+/**
+ * The Responses API as a protocol, for whoever wants to adapt it.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const protocol = (config: Config = {}): HttpAdapter.Protocol => {
+  const provider = config.name ?? name
+  return {
+    name: provider,
+    apiKey: config.apiKey,
+    authorize: authorize(config.keyHeader ?? (config.apiVersion === undefined ? "authorization" : "api-key")),
+    // A server of one's own may need no key.
+    keyHint: config.baseUrl === undefined
+      ? `write apiKey: Redacted.make("…"), or use layerConfig and set ${variable}`
+      : undefined,
+    told: Failure.told,
+    decoder: (request) => new ResponsesDecoder(provider, String(request.messages.length)),
+    encode: (request) =>
+      request.model === undefined && request.options["model"] === undefined && config.baseUrl === undefined
+        ? Either.left(
+          new AdapterError({
+            reason: "invalid_request",
+            provider,
+            detail: "there is no model; write model: \"…\" for the engine or the call"
+          })
+        )
+        : Either.flatMap(
+          responsesBody(request, {
+            provider,
+            isStateless: config.stateless ?? false,
+            strictTools: config.strictTools ?? false
+          }),
+          (body) => post(provider, { ...config, baseUrl: config.baseUrl ?? defaultBaseUrl }, "/responses", body)
+        )
+  }
+}
+
+/**
+ * Provides OpenAI as the adapter.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (config: Config = {}): Layer.Layer<Adapter.Adapter, never, HttpClient.HttpClient> =>
+  HttpAdapter.layer(protocol(config))
+
+/**
+ * Provides OpenAI as the adapter, with settings from `Config`. The key is `OPENAI_API_KEY` unless another is given; a
+ * server of one's own, with a `baseUrl`, may do without.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerConfig = (
+  config: Configurable = {}
+): Layer.Layer<Adapter.Adapter, ConfigError.ConfigError, HttpClient.HttpClient> =>
+  Layer.unwrapEffect(EffectConfig.map(
+    Settings.resolved<Config>(
+      config,
+      config.baseUrl === undefined ? defaultKey : EffectConfig.withDefault(defaultKey, undefined)
+    ),
+    layer
+  ))
+
+/**
+ * Provides an engine on OpenAI: the settings of both in one place.
+ *
+ * @example
+ * ```ts
+ * import { Allm } from "@allm/core"
+ * import { OpenAi } from "@allm/openai"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Redacted } from "effect"
+ *
+ * // A client that answers at once; elsewhere it is FetchHttpClient.layer.
+ * const client = HttpClient.make((request) =>
+ *   Effect.succeed(HttpClientResponse.fromWeb(request, Response.json({
+ *     status: "completed",
+ *     output: [{ type: "message", content: [{ type: "output_text", text: "Hello" }] }]
+ *   })))
+ * )
+ *
+ * const program = Effect.map(Allm.generate("Hi"), (response) => response.outputText).pipe(
+ *   Effect.provide(OpenAi.engine({ apiKey: Redacted.make("sk-secret"), model: "gpt-5-mini" })),
+ *   Effect.provideService(HttpClient.HttpClient, client)
+ * )
+ *
+ * Effect.runPromise(program).then((text) => assert.strictEqual(text, "Hello"))
+ * ```
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  options: Config & Engine.Options<T, RE, RH, RP, RO>
+): Layer.Layer<
+  Engine.Engine,
+  never,
+  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+> => {
+  const [config, rest] = Settings.split<Config, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
+  return Layer.provide(Engine.layer(rest), layer(config))
+}
+
+/**
+ * Provides an engine on OpenAI, with its settings from `Config`, as `layerConfig` reads them.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
+  options: Configurable & Engine.Options<T, RE, RH, RP, RO>
+): Layer.Layer<
+  Engine.Engine,
+  ConfigError.ConfigError,
+  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+> => {
+  const [config, rest] = Settings.split<Configurable, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
+  return Layer.provide(Engine.layer(rest), layerConfig(config))
+}
+
+/**
+ * Runs an effect with another key: for servers that act for many people.
+ *
+ * @since 0.1.0
+ * @category running
+ */
+export const withApiKey = (
+  apiKey: Redacted.Redacted,
+  provider: string = name
+): <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> => HttpAdapter.withApiKey(provider, apiKey)
