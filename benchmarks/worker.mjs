@@ -31,6 +31,18 @@ const collectGarbage = () => {
   runInNewContext("gc")()
 }
 
+/** The highest memory while something runs that leaves the event loop some turns. */
+const peakDuring = async (run) => {
+  collectGarbage()
+  let peak = process.memoryUsage.rss()
+  const sampling = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage.rss())
+  }, 2)
+  await run()
+  clearInterval(sampling)
+  return peak
+}
+
 const commands = {
   warmUp: ({ operation, params, ms }) => repeat(operation, params, ms),
 
@@ -48,6 +60,14 @@ const commands = {
     const { elapsed, ownCpuMs } = await repeat("burst", { chats }, 0)
     const peak = process.resourceUsage().maxRSS * 1_024
     return { firstMs: first.elapsed, elapsed, ownCpuMs, grownMb: Math.max(0, peak - before) / 1e6 }
+  },
+
+  /** Only for a fresh process: how much higher the memory gets when there is much more to do. */
+  memory: async ({ operation, before, params, warmUpMs }) => {
+    await repeat(operation, before, warmUpMs)
+    const little = await peakDuring(() => repeat(operation, before, warmUpMs))
+    const much = await peakDuring(() => repeat(operation, params, 0))
+    return { grownMb: Math.max(0, much - little) / 1e6 }
   },
 
   leftovers: async () => {

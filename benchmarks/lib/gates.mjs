@@ -47,6 +47,13 @@ export const gates = [
   { cells: ["W5 50 kB", "W5 200 kB"], of: "allm", atMost: 1.2 },
   ...["W5 50 kB", "W5 200 kB"].map((cell) => toFloor(cell, 6, 3)),
 
+  ...["W7 chat completions", "W7 responses"].flatMap((cell) => [
+    faster("ai-sdk", cell, 2, 6),
+    { cell, of: "allm", to: "openai", atMost: 1.5, stretch: 0.8 },
+    toFloor(cell, 3, 1.5)
+  ]),
+  { cell: "W7 memory", of: "allm", unit: "MB", atMost: 40, stretch: 20 },
+
   { cell: "W6 wall", of: "allm", to: "guarded", atMost: 8, stretch: 5 },
   faster("ai-sdk", "W6 cpu", 3, 5),
   toEffect("W6 cpu", 0.5),

@@ -1,6 +1,6 @@
 import { makeNoiseMeter } from "./noise.mjs"
 import { makeResults } from "./results.mjs"
-import { startWorker } from "./worker-process.mjs"
+import { startServer, startWorker } from "./worker-process.mjs"
 import { burst } from "./workloads.mjs"
 
 /**
@@ -9,7 +9,13 @@ import { burst } from "./workloads.mjs"
  */
 export const measure = async (plan, say) => {
   const run = { results: makeResults(), noise: makeNoiseMeter(), failures: new Map(), leftovers: new Map() }
-  if (plan.workloads.length > 0) await measureWorkloads(plan, run, say)
+  const server = plan.workloads.some(({ needsServer }) => needsServer) ? await startServer() : undefined
+  try {
+    if (plan.workloads.length > 0) await measureWorkloads(plan, run, say, server?.url)
+    await measureMemory(plan, run, say, server?.url)
+  } finally {
+    server?.stop()
+  }
   if (plan.hasBurst) await measureBurst(plan, run, say)
   const { failures, leftovers, noise, results } = run
   return { results, failures, leftovers, foreignCores: noise.foreignCores() }
@@ -25,7 +31,12 @@ const attempt = async ({ failures }, { name }, say, action) => {
   }
 }
 
-const measureWorkloads = async ({ primeMs, rounds, subjects, warmUpMs, windowMs, workloads }, run, say) => {
+const measureWorkloads = async (
+  { primeMs, rounds, subjects, warmUpMs, windowMs, workloads },
+  run,
+  say,
+  serverUrl
+) => {
   const workers = new Map()
   const forEach = async (list, action) => {
     for (const subject of list) {
@@ -39,7 +50,7 @@ const measureWorkloads = async ({ primeMs, rounds, subjects, warmUpMs, windowMs,
   try {
     await forEach(subjects, async ({ name, ...subject }) => {
       say(`warming up ${name}`)
-      const worker = await startWorker({ name, ...subject })
+      const worker = await startWorker({ name, ...subject }, serverUrl)
       workers.set(name, worker)
       for (const { operation, params } of cells) {
         if (worker.operations.includes(operation)) await worker.ask("warmUp", { operation, params, ms: warmUpMs })
@@ -62,6 +73,27 @@ const measureWorkloads = async ({ primeMs, rounds, subjects, warmUpMs, windowMs,
     })
   } finally {
     for (const worker of workers.values()) worker.stop()
+  }
+}
+
+const measureMemory = async ({ burstRounds, subjects, warmUpMs, workloads }, run, say, serverUrl) => {
+  for (const { memory, operation } of workloads.filter(({ memory }) => memory !== undefined)) {
+    const { before, id, params } = memory
+    for (let round = 0; round < burstRounds; round++) {
+      say(`round ${round + 1} of ${burstRounds}, ${id}`)
+      for (const subject of rotate(subjects, round)) {
+        await attempt(run, subject, say, async () => {
+          const worker = await startWorker(subject, serverUrl)
+          try {
+            if (!worker.operations.includes(operation)) return
+            const measured = () => worker.ask("memory", { operation, before, params, warmUpMs })
+            run.results.add(subject.name, id, (await run.noise.during(measured)).grownMb)
+          } finally {
+            worker.stop()
+          }
+        })
+      }
+    }
   }
 }
 

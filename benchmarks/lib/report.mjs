@@ -34,8 +34,10 @@ const cellTable = ({ subjects }, { failures, results }, cells, unitOf) => {
   )
 }
 
-const workloadPart = (plan, outcome) => ({ cells, id, title, unit }) =>
-  `## ${id}: ${title}\n\n${cellTable(plan, outcome, cells, () => unit.split(" ")[0])}\n\nTimes are in ${unit}.`
+const workloadPart = (plan, outcome) => ({ cells, id, memory = [], title, unit }) => {
+  const shown = cellTable(plan, outcome, cells.concat(memory), (cell) => cell.unit ?? unit.split(" ")[0])
+  return `## ${id}: ${title}\n\n${shown}\n\nTimes are in ${unit}.`
+}
 
 const burstPart = (plan, outcome) =>
   `## ${burst.id}: ${burst.title}\n\n${cellTable(plan, outcome, burst.cells, ({ unit }) => unit)}`
@@ -75,7 +77,9 @@ const rowPart = ({ subjects }) =>
   `## Rows\n\n${table(["subject", "what it is"], subjects.map(({ name, what }) => [name, what]), { numbers: false })}`
 
 const surroundings = ({ isQuick, rounds }, { foreignCores }) => {
-  const packages = ["effect", "ai", "@effect/ai", "@openai/agents-core"].map((name) => `${name} ${versionOf(name)}`)
+  const packages = ["effect", "ai", "@ai-sdk/openai", "@effect/ai", "@openai/agents-core", "openai"].map((name) =>
+    `${name} ${versionOf(name)}`
+  )
   const machine = `${cpus().length} cores (${cpus()[0]?.model.trim() ?? "unknown"})`
   const length = isQuick ? `${rounds} short rounds, a first look and not a verdict` : `${rounds} rounds`
   return `Node ${process.versions.node}, ${packages.join(", ")}; ${machine}; ${length};

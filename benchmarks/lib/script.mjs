@@ -53,9 +53,11 @@ const memoized = (make) => {
 const chunksOf = (list, size) =>
   Array.from({ length: Math.ceil(list.length / size) }, (_, i) => list.slice(i * size, (i + 1) * size))
 
+export const textPiece = (index) => `word${index % 10} `
+
 /** A text in reads of deltas. Like the argument below it is made once: whoever is measured only reads it. */
 export const longText = memoized((count, read) => {
-  const deltas = Array.from({ length: count }, (_, i) => `word${i % 10} `)
+  const deltas = Array.from({ length: count }, (_, i) => textPiece(i))
   return { length: deltas.join("").length, reads: chunksOf(deltas, Math.max(1, read)) }
 })
 

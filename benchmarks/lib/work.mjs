@@ -61,6 +61,11 @@ export const makeWork = () => {
       same("deltas", deltas, count)
       same("characters", chars, longText(count, read).length)
     },
+    streamHttp: async (subject, { count, protocol }) => {
+      const { deltas, chars } = await subject.streamHttp({ baseUrl: serverFor(count), protocol })
+      same("deltas", deltas, count)
+      same("characters", chars, longText(count, 1).length)
+    },
     streamArguments: async (subject, { bytes, count }) => {
       const { deltas, text } = await counted(1, () => subject.streamArguments({ bytes, count }))
       same("deltas", deltas, count)
@@ -71,6 +76,9 @@ export const makeWork = () => {
 
   return { echo, echoNow, wait, operations }
 }
+
+/** The server of the benchmark reads from its address how much it is to say. */
+const serverFor = (count) => `${process.env.BENCHMARK_SERVER}/${count}/v1`
 
 const same = (what, found, expected) => {
   if (found !== expected) throw new Error(`${what}: ${found}, expected ${expected}`)

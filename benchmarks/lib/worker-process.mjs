@@ -6,12 +6,21 @@ const folder = new URL("../", import.meta.url)
 const script = fileURLToPath(new URL("worker.mjs", folder))
 const patienceMs = 120_000
 
+/** Starts the model behind HTTP. */
+export const startServer = async () => {
+  const child = fork(fileURLToPath(new URL("lib/server.mjs", folder)), {
+    stdio: ["ignore", "ignore", "inherit", "ipc"]
+  })
+  const [{ url }] = await once(child, "message")
+  return { url, stop: () => child.kill("SIGKILL") }
+}
+
 /** Starts the process of one subject. It is asked one thing at a time, and only one process works at a time. */
-export const startWorker = async ({ name, nodeOptions = [] }) => {
+export const startWorker = async ({ name, nodeOptions = [] }, serverUrl) => {
   const child = fork(script, [name], {
     cwd: fileURLToPath(folder),
     execArgv: ["--no-warnings", ...nodeOptions],
-    env: { ...process.env, NODE_ENV: "production" },
+    env: { ...process.env, NODE_ENV: "production", BENCHMARK_SERVER: serverUrl },
     stdio: ["ignore", "ignore", "pipe", "ipc"]
   })
   let complaint = ""

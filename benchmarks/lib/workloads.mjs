@@ -50,6 +50,26 @@ export const workloads = [
       cell("W5", "50 kB", { bytes: 50_000, count: 1_250 }, 1_250),
       cell("W5", "200 kB", { bytes: 200_000, count: 5_000 }, 5_000)
     ]
+  },
+  {
+    id: "W7",
+    title: "A text of 10 000 deltas over HTTP, and the memory that one of 100 000 takes beyond it",
+    unit: "µs per delta",
+    operation: "streamHttp",
+    needsServer: true,
+    prime: { count: 500, protocol: "chat" },
+    cells: [
+      cell("W7", "chat completions", { count: 10_000, protocol: "chat" }, 10_000),
+      cell("W7", "responses", { count: 10_000, protocol: "responses" }, 10_000)
+    ],
+    // Measured in a fresh process.
+    memory: {
+      id: "W7 memory",
+      label: "memory grown",
+      unit: "MB",
+      before: { count: 10_000, protocol: "responses" },
+      params: { count: 100_000, protocol: "responses" }
+    }
   }
 ]
 

@@ -1,5 +1,6 @@
 // The AI SDK: `generateText` and `streamText`, with a model that is a plain object, because the mock that ships with
 // the SDK keeps every prompt it was ever given.
+import { createOpenAI } from "@ai-sdk/openai"
 import { generateText, isStepCount, streamText, tool } from "ai"
 import { z } from "zod"
 import { echoName, finalText, openArguments, openChat, openText, plan, reply } from "../lib/script.mjs"
@@ -113,9 +114,22 @@ export const create = ({ echo, wait }) => {
     return seen
   }
 
+  const streamHttp = async ({ baseUrl, protocol }) => {
+    const provider = createOpenAI({ baseURL: baseUrl, apiKey: "none" })
+    const seen = { deltas: 0, chars: 0 }
+    for await (const part of streamText({ model: provider[protocol]("scripted"), prompt: "go" }).stream) {
+      if (part.type === "error") throw part.error
+      if (part.type !== "text-delta") continue
+      seen.deltas++
+      seen.chars += part.text.length
+    }
+    return seen
+  }
+
   return {
     batch,
     chat,
+    streamHttp,
     streamText: async (options) => {
       const { text, textDeltas } = await read(openText(options))
       return { deltas: textDeltas, chars: text.length }

@@ -3,6 +3,7 @@
 import * as ToolCall from "@allm/core/ToolCall"
 import * as ToolRunner from "@allm/core/ToolRunner"
 import * as Effect from "effect/Effect"
+import { streamHttp } from "./allm-http.mjs"
 import { byChunk, byEvent } from "./allm-loop.mjs"
 import { fibers, loopOf, makeEcho, options, streamsOf } from "./allm.mjs"
 
@@ -24,5 +25,5 @@ export const create = (work) => {
     return summary
   }
 
-  return { batch, ...streamsOf(loopOf(work), byEvent), fibers }
+  return { batch, ...streamsOf(loopOf(work), byEvent), streamHttp: streamHttp(byEvent), fibers }
 }

@@ -7,6 +7,7 @@ import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import { openArguments, openChat, openText, plan, reply } from "../lib/script.mjs"
 import { summarize } from "../lib/work.mjs"
+import { streamHttp } from "./allm-http.mjs"
 import { byChunk, makeLoop } from "./allm-loop.mjs"
 
 const toolOf = (name) => (handler) =>
@@ -52,6 +53,7 @@ export const create = (work) => {
     batch: batchOf(makeEcho((input) => work.echo(input))),
     chat: (options) => loop.chat(openChat(options)),
     ...streamsOf(loop, byChunk),
+    streamHttp: streamHttp(byChunk),
     fibers
   }
 }

@@ -35,8 +35,35 @@ export const create = ({ echo, wait }) => {
       const { deltas, text } = await readAll(plan(openText(options)).reads)
       return { deltas, chars: text.length }
     },
-    streamArguments
+    streamArguments,
+    streamHttp
   }
+}
+
+const paths = { chat: "/chat/completions", responses: "/responses" }
+const deltaOf = {
+  chat: ({ choices }) => choices[0]?.delta.content,
+  responses: ({ delta, type }) => type === "response.output_text.delta" ? delta : undefined
+}
+
+const streamHttp = async ({ baseUrl, protocol }) => {
+  const { body } = await fetch(baseUrl + paths[protocol], { method: "POST", body: "{}" })
+  const seen = { deltas: 0, chars: 0 }
+  const decoder = new TextDecoder()
+  let text = ""
+  for await (const bytes of body) {
+    text += decoder.decode(bytes, { stream: true })
+    let at = 0
+    for (let end; (end = text.indexOf("\n\n", at)) >= 0; at = end + 2) {
+      const data = text.slice(text.indexOf("data: ", at) + 6, end)
+      const delta = data === "[DONE]" ? undefined : deltaOf[protocol](JSON.parse(data))
+      if (!delta) continue
+      seen.deltas++
+      seen.chars += delta.length
+    }
+    text = text.slice(at)
+  }
+  return seen
 }
 
 /** Asks the model as every hand-written loop here does. */

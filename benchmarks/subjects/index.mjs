@@ -9,9 +9,10 @@ export const subjects = [
   { name: "ai-sdk", what: "`generateText` and `streamText` of the AI SDK", peer: true },
   { name: "effect-ai", what: "`Chat` of @effect/ai in the loop of its documentation", peer: true },
   { name: "openai-agents", what: "the OpenAI Agents SDK, only its streams", peer: true },
+  { name: "openai", what: "OpenAI's own client, which reads the stream and does nothing else" },
   {
     name: "allm",
-    what: "`ToolRunner.run`, `Allm.chat` and `Allm.stream`, read by chunks",
+    what: "`ToolRunner.run`, `Allm.chat` and `Allm.stream`, read by chunks; over HTTP with @allm/openai",
     ours: true,
     nodeOptions: fromSource
   },

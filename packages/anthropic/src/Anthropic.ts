@@ -3,11 +3,10 @@
  *
  * @since 0.1.0
  */
-import { type Adapter, Engine, HttpAdapter, type Tool } from "@allm/core"
+import { type Adapter, Engine, HttpAdapter, ProviderSettings, type Tool } from "@allm/core"
 import type * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
-import * as EffectConfig from "effect/Config"
-import * as ConfigError from "effect/ConfigError"
+import type * as ConfigError from "effect/ConfigError"
 import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
@@ -58,16 +57,26 @@ export interface Config {
 }
 
 /**
- * Settings of which each is a value or comes from a `Config`.
+ * The settings, each as itself or as what is read by `Config`.
  *
  * @since 0.1.0
  * @category models
  */
-export type FromConfig<A> = {
-  readonly [K in keyof A]: A[K] | EffectConfig.Config<Exclude<A[K], undefined>>
-}
+export type Configurable = ProviderSettings.Configurable<Config>
 
 const keyName = "ANTHROPIC_API_KEY"
+const defaultKey = ProviderSettings.keyNamed(keyName)
+
+const keys: ReadonlyArray<keyof Config> = [
+  "apiKey",
+  "baseUrl",
+  "betas",
+  "cacheControl",
+  "headers",
+  "serverTools",
+  "structuredOutput",
+  "version"
+]
 
 /**
  * How the Messages API is spoken to, for whoever wants to change it: a gateway with other headers, say.
@@ -122,9 +131,9 @@ export const layer = (config: Config = {}): Layer.Layer<Adapter.Adapter, never, 
  * @category layers
  */
 export const layerConfig = (
-  config: FromConfig<Config> = {}
+  config: Configurable = {}
 ): Layer.Layer<Adapter.Adapter, ConfigError.ConfigError, HttpClient.HttpClient> =>
-  Layer.unwrapEffect(Effect.map(resolve(config), layer))
+  Layer.unwrapEffect(Effect.map(ProviderSettings.resolved<Config>(config, defaultKey), layer))
 
 /**
  * Provides an engine on Claude: the settings of both in one.
@@ -165,10 +174,10 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
 ): Layer.Layer<
   Engine.Engine,
   never,
-  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+  HttpClient.HttpClient | Exclude<Tool.Requirements<NoInfer<T>> | NoInfer<RE | RH | RP | RO>, Adapter.Adapter>
 > => {
-  const { config, rest } = split(options)
-  return Layer.provide(Engine.layer(rest as Engine.Options<T, RE, RH, RP, RO>), layer(config))
+  const [config, rest] = ProviderSettings.split<Config, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
+  return Layer.provide(Engine.layer(rest), layer(config))
 }
 
 /**
@@ -178,14 +187,14 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
  * @category layers
  */
 export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
-  options: Omit<FromConfig<Config>, "model"> & Engine.Options<T, RE, RH, RP, RO>
+  options: Omit<Configurable, "model"> & Engine.Options<T, RE, RH, RP, RO>
 ): Layer.Layer<
   Engine.Engine,
   ConfigError.ConfigError,
-  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+  HttpClient.HttpClient | Exclude<Tool.Requirements<NoInfer<T>> | NoInfer<RE | RH | RP | RO>, Adapter.Adapter>
 > => {
-  const { config, rest } = split(options)
-  return Layer.provide(Engine.layer(rest as Engine.Options<T, RE, RH, RP, RO>), layerConfig(config))
+  const [config, rest] = ProviderSettings.split<Configurable, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
+  return Layer.provide(Engine.layer(rest), layerConfig(config))
 }
 
 /**
@@ -198,37 +207,3 @@ export const withApiKey: (
   apiKey: Redacted.Redacted
 ) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = (apiKey) =>
   HttpAdapter.withApiKey(provider, apiKey)
-
-const split = <C extends FromConfig<Config>>(options: C) => {
-  const { apiKey, baseUrl, betas, cacheControl, headers, serverTools, structuredOutput, version, ...rest } = options
-  const { model } = options
-  return {
-    config: { apiKey, baseUrl, betas, cacheControl, headers, model, serverTools, structuredOutput, version } as Pick<
-      C,
-      keyof Config & keyof C
-    >,
-    rest
-  }
-}
-
-const resolve = (given: FromConfig<Config>): Effect.Effect<Config, ConfigError.ConfigError> =>
-  Effect.map(
-    Effect.forEach(Object.entries({ ...given, apiKey: keyOf(given.apiKey) }), ([key, value]) =>
-      EffectConfig.isConfig(value)
-        ? Effect.map(value as EffectConfig.Config<unknown>, (found) =>
-          [key, found] as const)
-        : Effect.succeed([key, value] as const)),
-    (entries) =>
-      Object.fromEntries(entries) as Config
-  )
-
-const keyOf = (given: FromConfig<Config>["apiKey"]): EffectConfig.Config<Redacted.Redacted> => {
-  const missing = given === undefined
-    ? ConfigError.MissingData([keyName], `${keyName} is empty`)
-    : ConfigError.MissingData([], "the apiKey given to Anthropic is empty")
-  const apiKey = given ?? EffectConfig.redacted(keyName)
-  return EffectConfig.mapOrFail(
-    EffectConfig.isConfig(apiKey) ? apiKey : EffectConfig.succeed(apiKey),
-    (key) => Redacted.value(key).trim() === "" ? Either.left(missing) : Either.right(key)
-  )
-}

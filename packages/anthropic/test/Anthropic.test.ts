@@ -141,7 +141,7 @@ describe("layerConfig", () => {
       for (const apiKey of [Config.redacted("OTHER"), Redacted.make("")]) {
         const error = yield* failure({ OTHER: "" }, { apiKey })
         assert.strictEqual(error._op, "MissingData")
-        assert.include(String(error), "the apiKey given to Anthropic is empty")
+        assert.include(String(error), "Missing data at apiKey: \"the key is empty\"")
       }
     }))
 })

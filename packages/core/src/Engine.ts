@@ -211,7 +211,7 @@ export const make = <T extends Tool.Any = never, RE = never, RH = never, RP = ne
  */
 export const layer = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
   options: Options<T, RE, RH, RP, RO> = {}
-): Layer.Layer<Engine, never, Adapter.Adapter | Tool.Requirements<T> | RE | RH | RP | RO> =>
+): Layer.Layer<Engine, never, Adapter.Adapter | Tool.Requirements<NoInfer<T>> | NoInfer<RE | RH | RP | RO>> =>
   Layer.effect(Engine, make(options))
 
 const checked = (

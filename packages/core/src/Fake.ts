@@ -276,7 +276,7 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
 ): Layer.Layer<
   Engine.Engine | Fake,
   never,
-  Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter | Fake>
+  Exclude<Tool.Requirements<NoInfer<T>> | NoInfer<RE | RH | RP | RO>, Adapter.Adapter | Fake>
 > => {
   const { capabilities, delay, name, record, respond, script, scripts, usage, ...rest } = options
   return Layer.provideMerge(

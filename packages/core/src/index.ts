@@ -106,6 +106,13 @@ export * as Message from "./Message.ts"
 export * as OnToolError from "./OnToolError.ts"
 
 /**
+ * The settings of a provider: plain values, or read from the environment by `Config`. For whoever writes a provider.
+ *
+ * @since 0.1.0
+ */
+export * as ProviderSettings from "./ProviderSettings.ts"
+
+/**
  * What a model is asked.
  *
  * @since 0.1.0

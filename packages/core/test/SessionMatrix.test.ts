@@ -244,6 +244,28 @@ const matrix: { readonly [N in Name]: { readonly [O in Operation]: Cell } } = {
   }
 }
 
+/** The cells that have a name of their own. */
+const cases: { readonly [cell in `${Operation} on ${Name}`]?: string } = {
+  "reply on idle": "SES-14",
+  "reply on completed": "SES-14",
+  "reply on awaiting_user": "SES-17",
+  "reply on awaiting_tools": "SES-12",
+  "reply on awaiting_tools, nothing pending": "SES-20",
+  "reply on error": "SES-13",
+  "continue on awaiting_user": "SES-16",
+  "continue on awaiting_tools": "SES-18",
+  "continue on error": "SES-21",
+  "step on awaiting_user": "SES-26",
+  "step on awaiting_tools": "SES-26",
+  "step on error": "SES-28",
+  "start on awaiting_user": "SES-29",
+  "start on awaiting_tools": "SES-29",
+  "start on error": "SES-30",
+  "submitToolResult on idle": "SES-34",
+  "submitToolResult on completed": "SES-34",
+  "submitToolResult on awaiting_user": "SES-34"
+}
+
 const release = Tool.make("release", {
   description: "Releases a version",
   parameters: { version: Schema.Number },
@@ -258,7 +280,8 @@ describe("status × operation", () => {
     for (const operation of Object.keys(operations) as ReadonlyArray<Operation>) {
       const cell = matrix[name][operation]
       const says = typeof cell === "string" ? `leaves it ${cell}` : `is refused: ${cell[0]}`
-      it.effect(`${operation} on ${name} ${says}`, () =>
+      const id = cases[`${operation} on ${name}`]
+      it.effect(`${id === undefined ? "" : `${id} `}${operation} on ${name} ${says}`, () =>
         Effect.gen(function*() {
           const session: Session.Session = sessions[name]
           const before = JSON.stringify(session)

@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import { type Adapter, Engine, HttpAdapter, type Tool } from "@allm/core"
+import { type Adapter, Engine, HttpAdapter, ProviderSettings, type Tool } from "@allm/core"
 import type * as HttpClient from "@effect/platform/HttpClient"
 import * as HttpClientRequest from "@effect/platform/HttpClientRequest"
 import type { ConfigError } from "effect/ConfigError"
@@ -11,7 +11,6 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { type Configured, readAll, readKey } from "./internal/config.ts"
 import { Decoder } from "./internal/decode.ts"
 import { encode, refuse } from "./internal/encode.ts"
 import { name } from "./internal/pieces.ts"
@@ -38,7 +37,11 @@ export interface Config {
  * @since 0.1.0
  * @category models
  */
-export interface ConfigOptions extends Configured<Config> {}
+export type Configurable = ProviderSettings.Configurable<Config>
+
+const defaultKey = ProviderSettings.keyNamed("GOOGLE_API_KEY", "GEMINI_API_KEY")
+
+const keys: ReadonlyArray<keyof Config> = ["apiKey", "baseUrl", "headers"]
 
 const defaultBaseUrl = "https://generativelanguage.googleapis.com/v1beta"
 
@@ -123,9 +126,9 @@ export const layer = (config: Config = {}): Layer.Layer<Adapter.Adapter, never, 
  * @category layers
  */
 export const layerConfig = (
-  config: ConfigOptions = {}
+  config: Configurable = {}
 ): Layer.Layer<Adapter.Adapter, ConfigError, HttpClient.HttpClient> =>
-  Layer.unwrapEffect(Effect.map(configured(config), layer))
+  Layer.unwrapEffect(Effect.map(ProviderSettings.resolved<Config>(config, defaultKey), layer))
 
 /**
  * Provides an engine on Gemini: settings of the provider and of the engine in one.
@@ -138,13 +141,10 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
 ): Layer.Layer<
   Engine.Engine,
   never,
-  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+  HttpClient.HttpClient | Exclude<Tool.Requirements<NoInfer<T>> | NoInfer<RE | RH | RP | RO>, Adapter.Adapter>
 > => {
-  const { apiKey, baseUrl, headers, ...rest } = options
-  return Layer.provide(
-    Engine.layer(rest as unknown as Engine.Options<T, RE, RH, RP, RO>),
-    layer({ apiKey, baseUrl, headers })
-  )
+  const [config, rest] = ProviderSettings.split<Config, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
+  return Layer.provide(Engine.layer(rest), layer(config))
 }
 
 /**
@@ -154,17 +154,14 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
  * @category layers
  */
 export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
-  options: ConfigOptions & Engine.Options<T, RE, RH, RP, RO>
+  options: Configurable & Engine.Options<T, RE, RH, RP, RO>
 ): Layer.Layer<
   Engine.Engine,
   ConfigError,
-  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+  HttpClient.HttpClient | Exclude<Tool.Requirements<NoInfer<T>> | NoInfer<RE | RH | RP | RO>, Adapter.Adapter>
 > => {
-  const { apiKey, baseUrl, headers, ...rest } = options
-  return Layer.provide(
-    Engine.layer(rest as unknown as Engine.Options<T, RE, RH, RP, RO>),
-    layerConfig({ apiKey, baseUrl, headers })
-  )
+  const [config, rest] = ProviderSettings.split<Configurable, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
+  return Layer.provide(Engine.layer(rest), layerConfig(config))
 }
 
 /**
@@ -177,10 +174,3 @@ export const withApiKey: (
   apiKey: Redacted.Redacted
 ) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = (apiKey) =>
   HttpAdapter.withApiKey(name, apiKey)
-
-const configured = ({ apiKey, ...rest }: ConfigOptions): Effect.Effect<Config, ConfigError> =>
-  Effect.zipWith(
-    readKey(apiKey),
-    readAll<Omit<Config, "apiKey">>(rest),
-    (key, others): Config => ({ ...others, apiKey: key })
-  )

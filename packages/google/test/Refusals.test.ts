@@ -162,7 +162,7 @@ describe("keys", () => {
     }))
 
   describe("of the surroundings", () => {
-    const keyWith = (environment: ReadonlyArray<readonly [string, string]>, config?: Google.ConfigOptions) => {
+    const keyWith = (environment: ReadonlyArray<readonly [string, string]>, config?: Google.Configurable) => {
       const seen: Array<HttpClientRequest.HttpClientRequest> = []
       return asking.pipe(
         Effect.provide(Google.layerConfig(config).pipe(Layer.provide(clientOf(answer(seen))))),

@@ -8,6 +8,7 @@ import type * as Adapter from "@allm/core/Adapter"
 import { AdapterError } from "@allm/core/AdapterError"
 import * as Engine from "@allm/core/Engine"
 import * as HttpAdapter from "@allm/core/HttpAdapter"
+import * as ProviderSettings from "@allm/core/ProviderSettings"
 import type * as Tool from "@allm/core/Tool"
 import type * as HttpClient from "@effect/platform/HttpClient"
 import * as EffectConfig from "effect/Config"
@@ -21,7 +22,6 @@ import { ChatDecoder } from "./internal/chatDecode.ts"
 import { chatBody } from "./internal/chatEncode.ts"
 import { post } from "./internal/encode.ts"
 import * as Failure from "./internal/failure.ts"
-import * as Settings from "./internal/settings.ts"
 
 /**
  * How a server is reached.
@@ -58,7 +58,7 @@ export interface Config {
  * @since 0.1.0
  * @category models
  */
-export type Configurable = Settings.Configurable<Config>
+export type Configurable = ProviderSettings.Configurable<Config>
 
 /**
  * The name of the provider, unless it is given another.
@@ -70,7 +70,7 @@ export const name = "openai-chat"
 
 const defaultBaseUrl = "https://api.openai.com/v1"
 const variable = "OPENAI_API_KEY"
-const defaultKey = Settings.keyNamed(variable)
+const defaultKey = ProviderSettings.keyNamed(variable)
 
 const keys: ReadonlyArray<keyof Config> = [
   "apiKey",
@@ -167,7 +167,7 @@ export const layerConfig = (
   config: Configurable = {}
 ): Layer.Layer<Adapter.Adapter, ConfigError.ConfigError, HttpClient.HttpClient> =>
   Layer.unwrapEffect(EffectConfig.map(
-    Settings.resolved<Config>(
+    ProviderSettings.resolved<Config>(
       config,
       config.baseUrl === undefined ? defaultKey : EffectConfig.succeed(undefined)
     ),
@@ -185,9 +185,9 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
 ): Layer.Layer<
   Engine.Engine,
   never,
-  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+  HttpClient.HttpClient | Exclude<Tool.Requirements<NoInfer<T>> | NoInfer<RE | RH | RP | RO>, Adapter.Adapter>
 > => {
-  const [config, rest] = Settings.split<Config, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
+  const [config, rest] = ProviderSettings.split<Config, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
   return Layer.provide(Engine.layer(rest), layer(config))
 }
 
@@ -202,9 +202,9 @@ export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never,
 ): Layer.Layer<
   Engine.Engine,
   ConfigError.ConfigError,
-  HttpClient.HttpClient | Exclude<Tool.Requirements<T> | RE | RH | RP | RO, Adapter.Adapter>
+  HttpClient.HttpClient | Exclude<Tool.Requirements<NoInfer<T>> | NoInfer<RE | RH | RP | RO>, Adapter.Adapter>
 > => {
-  const [config, rest] = Settings.split<Configurable, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
+  const [config, rest] = ProviderSettings.split<Configurable, Engine.Options<T, RE, RH, RP, RO>>(keys, options)
   return Layer.provide(Engine.layer(rest), layerConfig(config))
 }
 

@@ -320,6 +320,12 @@ describe("a stream", () => {
       assert.strictEqual(textOf(read), "Hello")
     }))
 
+  it.effect("is malformed when it calls a tool without a name", () =>
+    Effect.gen(function*() {
+      const error = yield* failure(stream([message("m", "Hi"), call("a", "", "{}")]))
+      assert.strictEqual(error.reason, "malformed_response")
+    }))
+
   it.effect("separates the paragraphs of its reasoning", () =>
     Effect.gen(function*() {
       const events = yield* decoded(stream([

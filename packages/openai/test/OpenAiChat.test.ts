@@ -306,6 +306,18 @@ describe("a stream", () => {
       ])
     }))
 
+  it.effect("may tell its usage in a place of its own, or with every chunk", () =>
+    Effect.gen(function*() {
+      const usage = { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 }
+      const groq = yield* decoded([chunk({ content: "Hi" }), chunk({}, "stop", { x_groq: { id: "r", usage } })])
+      assert.deepStrictEqual(ended(groq).usage, { inputTokens: 1, outputTokens: 2, totalTokens: 3 })
+      const growing = yield* decoded([
+        chunk({ content: "Hi" }, null, { usage: { ...usage, completion_tokens: 1 } }),
+        chunk({}, "stop", { usage })
+      ])
+      assert.strictEqual(ended(growing).usage?.outputTokens, 2)
+    }))
+
   it.effect("may lack [DONE] and usage, but not its end", () =>
     Effect.gen(function*() {
       assert.strictEqual(ended(yield* decoded([chunk({ content: "Hi" }), chunk({}, "stop")])).finishReason, "stop")
@@ -483,6 +495,19 @@ describe("tool calls", () => {
       )
     }))
 
+  it.effect("that name no tool are malformed, not passed over", () =>
+    Effect.gen(function*() {
+      const nameless = { tool_calls: [call(0, "a", undefined, "{}")] }
+      const error = yield* failure([chunk({ content: "Hi" }), chunk(nameless), chunk({}, "tool_calls")])
+      assert.deepStrictEqual([error.reason, error.detail], [
+        "malformed_response",
+        "the model made a tool call without a name"
+      ])
+      const whole = { choices: [{ message: { role: "assistant", ...nameless }, finish_reason: "tool_calls" }] }
+      const refused = yield* Effect.flip(ask(Chat, () => Response.json(whole)))
+      assert.strictEqual(refused.reason, "malformed_response")
+    }))
+
   it.effect("with broken arguments keep their text", () =>
     Effect.gen(function*() {
       const [broken] = callsOf(yield* calls(call(0, "a", "add", "{\"x\":")))
@@ -614,6 +639,11 @@ describe("errors inside a stream", () => {
     [{ error: { message: "No", code: "invalid_api_key", type: "invalid_request_error" } }, "authentication_failed"],
     [{ error: { message: "No", type: "invalid_request_error" } }, "invalid_request"],
     [{ error: { message: "This model's maximum context length is 10" } }, "context_length_exceeded"],
+    [
+      { error: { message: "Input exceeds the context window", type: "invalid_request_error" } },
+      "context_length_exceeded"
+    ],
+    [{ error: { message: "No", status_code: 400 } }, "invalid_request"],
     [{ error: { message: "No", code: "content_filter" } }, "content_filter"],
     [{ error: "it broke" }, "unknown"],
     [{ object: "error", message: "No", code: 400 }, "invalid_request"],

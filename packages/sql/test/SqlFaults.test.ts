@@ -278,13 +278,13 @@ for (const { database, make, name } of all) {
         const { journal, sql, store } = yield* opened(yield* make)
         const saved = yield* store.save(saying(Session.make({ id: "s" }), "a"))
         yield* journal.prepare(c0, asked)
-        const room = yield* fill(sql)
+        const { free } = yield* fill(sql)
         const long = "long ".repeat(20_000)
         const full = yield* Effect.flip(Effect.asVoid(store.save(saying(saved, "a", long))))
         const unsettled = yield* Effect.flip(journal.settle(c0, { ...paid, content: long }))
         const unprepared = yield* Effect.flip(journal.prepare({ ...c1, toolCallId: "c1" }, { ...asked, digest: long }))
         const found = yield* store.load("s")
-        yield* room
+        yield* free
 
         assert.strictEqual(reasonOf(full), "full")
         assert.deepStrictEqual([unsettled.reason, unprepared.reason], ["unavailable", "unavailable"])
@@ -299,13 +299,13 @@ for (const { database, make, name } of all) {
 }
 
 /** Uses up the room, and gives it back. SQLite has a limit of pages; a server is made to say that its disk is full. */
-const fill = (sql: SqlClient.SqlClient): Effect.Effect<Effect.Effect<unknown, unknown>, unknown> =>
+const fill = (sql: SqlClient.SqlClient): Effect.Effect<{ readonly free: Effect.Effect<unknown, unknown> }, unknown> =>
   sql.onDialectOrElse({
     sqlite: () =>
       Effect.gen(function*() {
         const [row] = yield* sql.unsafe<{ page_count: number }>("PRAGMA page_count")
         yield* sql.unsafe(`PRAGMA max_page_count = ${row!.page_count}`)
-        return sql.unsafe("PRAGMA max_page_count = 1000000")
+        return { free: sql.unsafe("PRAGMA max_page_count = 1000000") }
       }),
     orElse: () =>
       Effect.gen(function*() {
@@ -319,6 +319,6 @@ const fill = (sql: SqlClient.SqlClient): Effect.Effect<Effect.Effect<unknown, un
             `CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION refuse()`
           )
         }
-        return Effect.forEach(tables, (table) => sql.unsafe(`DROP TRIGGER full_disk ON ${table}`))
+        return { free: Effect.forEach(tables, (table) => sql.unsafe(`DROP TRIGGER full_disk ON ${table}`)) }
       })
   })

@@ -1,4 +1,4 @@
-import { type Adapter, Allm, Engine, Fake, OnToolError, Tool } from "@allm/core"
+import { type Adapter, Allm, type ChatResult, Engine, Fake, OnToolError, Tool } from "@allm/core"
 import { Context, Effect, Layer } from "effect"
 import { describe, expect, test } from "tstyche"
 
@@ -15,6 +15,15 @@ const write = Effect.flatMap(Log, (log) => log.write)
 declare const engine: Engine.Service
 
 describe("layer", () => {
+  test("in a list of layers lists them too", () => {
+    expect(Effect.provide(Allm.chat("hi"), [Fake.engine({ script: [] }), Layer.empty])).type.toBe<
+      Effect.Effect<ChatResult.ChatResult, Allm.ChatError>
+    >()
+    expect(Effect.provide(Allm.chat("hi"), [Engine.layer(), Layer.empty])).type.toBe<
+      Effect.Effect<ChatResult.ChatResult, Allm.ChatError, Adapter.Adapter>
+    >()
+  })
+
   test("needs an adapter", () => {
     expect(Engine.layer()).type.toBe<Layer.Layer<Engine.Engine, never, Adapter.Adapter>>()
     expect(Engine.layer({ tools: [plain], maxTurns: 3 })).type.toBe<

@@ -5,7 +5,7 @@ import type { AdapterError } from "@allm/core/AdapterError"
 import type { Decoded, Decoder } from "@allm/core/HttpAdapter"
 import type { FinishReason } from "@allm/core/Response"
 import { Answer, type Block, type Call } from "./answer.ts"
-import { brokenOff, failureIn } from "./failure.ts"
+import { brokenOff, failureIn, namelessCall } from "./failure.ts"
 import { compact, type Fields, fieldsOf, listOf, numberOf, objectsOf, textOf } from "./lenient.ts"
 import { usageOf } from "./usage.ts"
 
@@ -70,7 +70,8 @@ export class ChatDecoder implements Decoder {
   body = (data: unknown): Decoded => {
     const read = this.frame(data)
     if (!Array.isArray(read) || !this.isOver && !this.answer.isSpeaking) return read
-    return [...read, ...this.end(true) as ReadonlyArray<never>]
+    const end = this.end(true)
+    return Array.isArray(end) ? [...read, ...end] : end
   }
 
   // Without a word that the answer is over it was cut off, and what is missing cannot be known.
@@ -78,6 +79,7 @@ export class ChatDecoder implements Decoder {
     if (!this.isOver && !(isDone && this.answer.isSpeaking)) {
       return this.hasBegun && !this.answer.isSpeaking ? brokenOff(this.provider) : []
     }
+    if (this.drafts.some((draft) => draft.name === "")) return namelessCall(this.provider)
     this.closeCalls()
     this.answer.end({
       finishReason: this.isRefused ? "content_filter" : finishReasons[this.finishReason.toLowerCase()] ??

@@ -46,21 +46,25 @@ export const told = (body: unknown, status: number | undefined): Told => {
 /** An error told inside an answer. Some servers write a status where others write a code. */
 export const failureIn = (provider: string, body: unknown): AdapterError => {
   const error = errorIn(body) ?? {}
-  const status = statusOf(error["code"]) ?? statusOf(error["status"])
+  const status = statusOf(error["code"]) ?? statusOf(error["status"]) ?? statusOf(error["status_code"])
   if (status !== undefined) return errorOf(provider, body, status, told(body, status))
-  const words = ["code", "type", "status"].map((key) => String(error[key] ?? "")).join(" ").toLowerCase()
-  const reason = reasonOf(words)
+  const plain = errorOf(provider, body)
+  // The sentence of a bad request may say more than its code.
+  if (plain.reason !== "unknown") return plain
+  const reason = reasonOf(["code", "type", "status"].map((key) => String(error[key] ?? "")).join(" ").toLowerCase())
+  if (reason === undefined) return plain
   const retryAfter = reason === "rate_limited" ? waitIn(error["message"]) : undefined
-  return errorOf(provider, body, undefined, {
-    ...(reason === undefined ? {} : { reason }),
-    ...(retryAfter === undefined ? {} : { retryAfter })
-  })
+  return errorOf(provider, body, undefined, retryAfter === undefined ? { reason } : { reason, retryAfter })
 }
 
 const statusOf = (value: unknown): number | undefined => {
   const number = numberOf(typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value)
   return number !== undefined && number >= 400 && number < 600 ? number : undefined
 }
+
+/** A call that names no tool cannot be run, and must not be passed over either. */
+export const namelessCall = (provider: string): AdapterError =>
+  new AdapterError({ reason: "malformed_response", provider, detail: "the model made a tool call without a name" })
 
 /** An answer that had begun, but not yet said anything: it may be asked for again. */
 export const brokenOff = (provider: string): AdapterError =>

@@ -5,7 +5,7 @@ import { AdapterError } from "@allm/core/AdapterError"
 import type { Decoded, Decoder } from "@allm/core/HttpAdapter"
 import type { FinishReason } from "@allm/core/Response"
 import { Answer, type Block, type Call } from "./answer.ts"
-import { brokenOff, failureIn } from "./failure.ts"
+import { brokenOff, failureIn, namelessCall } from "./failure.ts"
 import { compact, type Fields, fieldsOf, objectsOf, textOf } from "./lenient.ts"
 import { type Kept, stateOf } from "./responsesState.ts"
 import { usageOf } from "./usage.ts"
@@ -58,10 +58,7 @@ export class ResponsesDecoder implements Decoder {
 
   end = (isDone: boolean): Decoded => {
     if (this.isEnded) return []
-    if (isDone && this.answer.isSpeaking) {
-      this.close({})
-      return this.answer.taken()
-    }
+    if (isDone && this.answer.isSpeaking) return this.close({}) ?? this.answer.taken()
     return this.hasBegun && !this.answer.isSpeaking ? brokenOff(this.provider) : []
   }
 
@@ -233,8 +230,7 @@ export class ResponsesDecoder implements Decoder {
     if (!Array.isArray(response["output"]) && !this.answer.isSpeaking && status === "") return undefined
     this.about(response)
     objectsOf(response["output"]).forEach((fields, at) => this.done(this.finalItem(fields, at), fields))
-    this.close(response)
-    return undefined
+    return this.close(response)
   }
 
   /** The item as the stream knew it: by its id, or by its index where the stream had no ids. */
@@ -251,7 +247,10 @@ export class ResponsesDecoder implements Decoder {
     return unnamed !== undefined && unnamed.fields["id"] === undefined ? unnamed : this.itemAt(`final ${at}`)
   }
 
-  private close(response: Fields): void {
+  private close(response: Fields): AdapterError | undefined {
+    for (const { call, fields } of this.items.values()) {
+      if (fields["type"] === "function_call" && call === undefined) return namelessCall(this.provider)
+    }
     this.isEnded = true
     const reason = textOf(fieldsOf(response["incomplete_details"])?.["reason"])
     this.answer.end({
@@ -264,6 +263,7 @@ export class ResponsesDecoder implements Decoder {
       }),
       state: stateOf(this.kept(), this.isStored)
     })
+    return undefined
   }
 
   private kept(): ReadonlyArray<Kept> {

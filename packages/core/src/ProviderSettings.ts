@@ -1,18 +1,46 @@
 /**
- * Settings that are plain values or come from `Config`.
+ * The settings of a provider: plain values, or read from the environment by `Config`. For whoever writes a provider.
+ *
+ * @since 0.1.0
  */
 import * as Config from "effect/Config"
 import * as ConfigError from "effect/ConfigError"
 import * as Either from "effect/Either"
 import * as Redacted from "effect/Redacted"
 
-/** Each setting as itself, or as what is read from the environment. */
+/**
+ * Each setting as itself, or as what is to be read.
+ *
+ * @since 0.1.0
+ * @category models
+ */
 export type Configurable<A> = {
   readonly [K in keyof A]: A[K] | Config.Config<Exclude<A[K], undefined>>
 }
 
-/** The key under the name of a variable. An empty one is none. */
-export const keyNamed = (variable: string): Config.Config<Redacted.Redacted> =>
+/**
+ * The key in the first of these variables that has one. An empty one is none.
+ *
+ * @example
+ * ```ts
+ * import { ProviderSettings } from "@allm/core"
+ * import { ConfigProvider, Effect, Redacted } from "effect"
+ *
+ * const key = ProviderSettings.keyNamed("ACME_API_KEY", "ACME_KEY")
+ * const environment = ConfigProvider.fromMap(new Map([["ACME_API_KEY", ""], ["ACME_KEY", "k-1"]]))
+ *
+ * assert.strictEqual(Redacted.value(Effect.runSync(Effect.withConfigProvider(key, environment))), "k-1")
+ * ```
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const keyNamed = (...variables: readonly [string, ...Array<string>]): Config.Config<Redacted.Redacted> => {
+  const [first, ...others] = variables
+  return others.map(keyIn).reduce((found, next) => Config.orElse(found, () => next), keyIn(first))
+}
+
+const keyIn = (variable: string): Config.Config<Redacted.Redacted> =>
   Config.nested(
     Config.primitive("a key", (text) => {
       const key = text.trim()
@@ -23,9 +51,16 @@ export const keyNamed = (variable: string): Config.Config<Redacted.Redacted> =>
     variable
   )
 
-type Keyed = { readonly apiKey?: Redacted.Redacted | undefined }
+interface Keyed {
+  readonly apiKey?: Redacted.Redacted | undefined
+}
 
-/** Settings with nothing left to read. Those that are not given stay out; `otherKey` is the key when none is given. */
+/**
+ * Settings with nothing left to read. Those that are not given stay out; `otherKey` is the key when none is given.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
 export const resolved = <A extends Keyed>(
   settings: Configurable<A>,
   otherKey: Config.Config<Redacted.Redacted | undefined>
@@ -46,13 +81,21 @@ const configOf = <A>(value: A | Config.Config<A>): Config.Config<A> =>
 
 /** A key that is empty, wherever it was read, is a mistake. */
 const present = (key: Config.Config<Redacted.Redacted>): Config.Config<Redacted.Redacted> =>
-  Config.validate(key, { message: "the key is empty", validation: (read) => Redacted.value(read).trim() !== "" })
+  Config.mapOrFail(key, (read) =>
+    Redacted.value(read).trim() === ""
+      ? Either.left(ConfigError.MissingData(["apiKey"], "the key is empty"))
+      : Either.right(read))
 
-/** Takes the settings of a provider out of options that also hold those of an engine. */
+/**
+ * Takes the settings of a provider out of options that also hold those of an engine.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
 export const split = <C extends object, E extends object>(
   keys: ReadonlyArray<keyof C>,
   options: C & E
-): readonly [config: C, rest: E] => {
+): readonly [settings: C, rest: E] => {
   const isOurs = ([key]: readonly [string, unknown]): boolean => (keys as ReadonlyArray<string>).includes(key)
   const entries = Object.entries(options)
   return [
