@@ -66,13 +66,22 @@ export const makeWork = () => {
       same("deltas", deltas, count)
       same("characters the tool saw", seenLength, longArguments(bytes, count).length)
       same("final text", text, finalText)
+    },
+    save: (subject, options) => subject.save(options),
+    loadAgain: (subject, options) => subject.loadAgain(options),
+    loadFirst: (subject, options) => subject.loadFirst(options),
+    journaled: async (subject, { size }) => {
+      const { count, errors, ms } = await counted(size, () => subject.journaled(callsOf(size)))
+      same("results", count, size)
+      same("errors", errors, 0)
+      return ms
     }
   }
 
   return { echo, echoNow, wait, operations }
 }
 
-const same = (what, found, expected) => {
+export const same = (what, found, expected) => {
   if (found !== expected) throw new Error(`${what}: ${found}, expected ${expected}`)
 }
 

@@ -7,8 +7,8 @@ const script = fileURLToPath(new URL("worker.mjs", folder))
 const patienceMs = 120_000
 
 /** Starts the process of one subject. It is asked one thing at a time, and only one process works at a time. */
-export const startWorker = async ({ name, nodeOptions = [] }) => {
-  const child = fork(script, [name], {
+export const startWorker = async ({ name, module = name, nodeOptions = [] }) => {
+  const child = fork(script, [module], {
     cwd: fileURLToPath(folder),
     execArgv: ["--no-warnings", ...nodeOptions],
     env: { ...process.env, NODE_ENV: "production" },
