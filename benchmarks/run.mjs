@@ -1,18 +1,19 @@
 // Prints how batches, chats and streams compare between ALLM, hand-written code, bare Effect and other libraries.
-import { writeFileSync } from "node:fs"
-import { judge } from "./lib/gates.mjs"
+import { gates, judge } from "./lib/gates.mjs"
 import { installDependencies, versionOf } from "./lib/install.mjs"
 import { measure } from "./lib/measure.mjs"
 import { readOptions, usage } from "./lib/options.mjs"
+import { writePage } from "./lib/page.mjs"
 import { report } from "./lib/report.mjs"
+import { withPlaces } from "./lib/store-places.mjs"
+import { storeReport } from "./lib/store-report.mjs"
+import { storeGates } from "./lib/store-workloads.mjs"
 
 const started = performance.now()
 const seconds = () => Math.round((performance.now() - started) / 1_000)
 
 // Progress goes to standard error, the report alone to standard output.
 const say = (text) => console.error(`[${String(seconds()).padStart(3)} s] ${text}`)
-
-const page = new URL("../docs/performance.md", import.meta.url)
 
 const main = async () => {
   const plan = readOptions(process.argv.slice(2))
@@ -25,22 +26,17 @@ const main = async () => {
   }
   installDependencies(say)
 
-  const outcome = await measure(plan, say)
-  const verdicts = judge(outcome.results)
+  const outcome = await (plan.stores ? withPlaces(plan, say, () => measure(plan, say)) : measure(plan, say))
+  const verdicts = judge(outcome.results, plan.stores ? storeGates : gates)
   const missed = verdicts.filter(({ holds, informs }) => !holds && !informs)
   const leaks = plan.subjects.filter(({ name, ours }) => {
     const { fibers = 0, timers = 0 } = outcome.leftovers.get(name) ?? {}
     return ours && fibers + timers > 0
   })
 
-  const text = report(plan, outcome, verdicts)
+  const text = (plan.stores ? storeReport : report)(plan, outcome, verdicts)
   console.log(text)
-  if (plan.write) {
-    writeFileSync(
-      page,
-      `# Performance\n\nWritten by \`npm run bench -- --write\`; benchmarks/README.md says how it is measured.\n\n${text}\n`
-    )
-  }
+  if (plan.write) writePage(plan.stores ? { stores: text } : { loop: text })
   if (plan.check) console.log(`\nGates not met: ${missed.length}.`)
   say("done")
   return outcome.failures.size === 0 && leaks.length === 0 && (!plan.check || missed.length === 0)

@@ -1,5 +1,7 @@
 import { parseArgs } from "node:util"
 import { names, subjects } from "../subjects/index.mjs"
+import { storeSubjects } from "./store-subjects.mjs"
+import { storeWorkloads } from "./store-workloads.mjs"
 import { burst, ids, workloads } from "./workloads.mjs"
 
 export const usage = `Usage: npm run bench -- [flags]
@@ -8,6 +10,7 @@ export const usage = `Usage: npm run bench -- [flags]
   --quick               three short rounds after a short warm-up: a first look, not a verdict
   --only=W1,W3          only these workloads (of ${ids.join(", ")})
   --subjects=allm,...   only these subjects (of ${names.join(", ")})
+  --stores              what sessions and journals cost in memory, files and databases, instead of the loop
   --check               exit with 1 when a gate is not met
   --write               write the report to docs/performance.md as well
   --help                this text`
@@ -31,6 +34,7 @@ export const readOptions = (argv) => {
       quick: { type: "boolean", default: false },
       only: { type: "string" },
       subjects: { type: "string" },
+      stores: { type: "boolean", default: false },
       check: { type: "boolean", default: false },
       write: { type: "boolean", default: false },
       help: { type: "boolean", default: false }
@@ -44,17 +48,21 @@ export const readOptions = (argv) => {
   if (values.write && (values.only ?? values.subjects) !== undefined) {
     throw new Error("--write: the page shows everything, so leave out --only and --subjects")
   }
-  const wanted = list("only", values.only, ids)
-  const chosen = list("subjects", values.subjects, names)
+  const all = values.stores
+    ? { subjects: storeSubjects, workloads: storeWorkloads }
+    : { subjects, workloads }
+  const wanted = list("only", values.only, values.stores ? storeWorkloads.map(({ id }) => id) : ids)
+  const chosen = list("subjects", values.subjects, values.stores ? storeSubjects.map(({ name }) => name) : names)
   return {
     help: values.help,
     check: values.check,
     write: values.write,
+    stores: values.stores,
     isQuick,
     rounds,
-    workloads: workloads.filter(({ id }) => wanted.includes(id)),
+    workloads: all.workloads.filter(({ id }) => wanted.includes(id)),
     hasBurst: wanted.includes(burst.id),
-    subjects: subjects.filter(({ name }) => chosen.includes(name)),
+    subjects: all.subjects.filter(({ name }) => chosen.includes(name)),
     // For each cell. Effect 3 and the AI SDK need one to three seconds of a workload before their times stop falling.
     warmUpMs: isQuick ? 300 : 1_000,
     // The rest before a process's next turn is long enough for caches to go cold, so each turn starts with a few operations.

@@ -5,7 +5,7 @@ import { table } from "./markdown.mjs"
 import { short } from "./stats.mjs"
 import { burst, workloads } from "./workloads.mjs"
 
-const times = (value) => (Number.isFinite(value) ? `${short(value)}x` : "-")
+export const times = (value) => (Number.isFinite(value) ? `${short(value)}x` : "-")
 
 const readMe =
   `Each cell says how many times the floor's time a subject took, and then its time. \`x effect\` compares with the loop on bare Effect
@@ -56,7 +56,7 @@ const barOf = ({ cell, cells, of, to, unit }) => {
   return to === undefined ? `${of} ${cell}, ${unit}` : `${cell}: ${nameOf(of)} / ${nameOf(to)}`
 }
 
-const gatePart = (verdicts) => {
+export const gatePart = (verdicts, level = "##") => {
   const rows = verdicts.map((gate) => {
     const side = gate.atMost === undefined ? "at least" : "at most"
     return [
@@ -67,14 +67,16 @@ const gatePart = (verdicts) => {
       verdict(gate)
     ]
   })
-  return `## Gates\n\n${table(["gate", "measured", "gate", "stretch", "verdict"], rows)}`
+  return `${level} Gates\n\n${table(["gate", "measured", "gate", "stretch", "verdict"], rows)}`
 }
 
 const leftoverLine = (name, { fibers, timers }) =>
   `- ${name} left ${timers} timers and ${fibers} fibers behind${timers + fibers === 0 ? "" : ": LEAK"}`
 
-const rowPart = ({ subjects }) =>
-  `## Rows\n\n${table(["subject", "what it is"], subjects.map(({ name, what }) => [name, what]), { numbers: false })}`
+export const rowPart = ({ subjects }, level = "##") =>
+  `${level} Rows\n\n${
+    table(["subject", "what it is"], subjects.map(({ name, what }) => [name, what]), { numbers: false })
+  }`
 
 const surroundings = ({ isQuick, rounds }, { foreignCores }) => {
   const packages = ["effect", "ai", "@ai-sdk/openai", "@effect/ai", "@openai/agents-core", "openai"].map((name) =>

@@ -71,6 +71,15 @@ export const makeWork = () => {
       same("deltas", deltas, count)
       same("characters the tool saw", seenLength, longArguments(bytes, count).length)
       same("final text", text, finalText)
+    },
+    save: (subject, options) => subject.save(options),
+    loadAgain: (subject, options) => subject.loadAgain(options),
+    loadFirst: (subject, options) => subject.loadFirst(options),
+    journaled: async (subject, { size }) => {
+      const { count, errors, ms } = await counted(size, () => subject.journaled(callsOf(size)))
+      same("results", count, size)
+      same("errors", errors, 0)
+      return ms
     }
   }
 
@@ -80,7 +89,7 @@ export const makeWork = () => {
 /** The server of the benchmark reads from its address how much it is to say. */
 const serverFor = (count) => `${process.env.BENCHMARK_SERVER}/${count}/v1`
 
-const same = (what, found, expected) => {
+export const same = (what, found, expected) => {
   if (found !== expected) throw new Error(`${what}: ${found}, expected ${expected}`)
 }
 

@@ -16,8 +16,8 @@ export const startServer = async () => {
 }
 
 /** Starts the process of one subject. It is asked one thing at a time, and only one process works at a time. */
-export const startWorker = async ({ name, nodeOptions = [] }, serverUrl) => {
-  const child = fork(script, [name], {
+export const startWorker = async ({ name, module = name, nodeOptions = [] }, serverUrl) => {
+  const child = fork(script, [module], {
     cwd: fileURLToPath(folder),
     execArgv: ["--no-warnings", ...nodeOptions],
     env: { ...process.env, NODE_ENV: "production", BENCHMARK_SERVER: serverUrl },

@@ -156,7 +156,7 @@ export const layerConfig = (
  *   )
  * )
  *
- * const Claude = Anthropic.engine({ apiKey: Redacted.make("sk-ant-…"), model: "claude-sonnet-5", maxTurns: 3 })
+ * const Claude = Anthropic.engine({ apiKey: Redacted.make("sk-ant-0"), model: "claude-sonnet-5", maxTurns: 3 })
  *
  * const program = Allm.generate("Hi").pipe(
  *   Effect.map((response) => assert.strictEqual(response.outputText, "Hello!")),

