@@ -85,7 +85,7 @@ class Timekeeper {
   // How the last user forks; where a sleeper comes from makes no difference to it.
   private fork: Fork | undefined
   // Entries with the same limit fall due in the order they came, so a queue per limit is sorted by itself.
-  private readonly queues = new Map<number, Queue>()
+  private readonly queues: Array<Queue> = []
   private sleeper: Fiber.RuntimeFiber<void> | undefined
   private wakesAt = Infinity
   // Between a deadline and its consequences, which a new entry must not cut short; it is looked at right after them.
@@ -110,13 +110,18 @@ class Timekeeper {
 
   add(entry: Timed, limit: number, fork: Fork): void {
     this.fork = fork
-    let queue = this.queues.get(limit)
-    if (queue === undefined) this.queues.set(limit, queue = new Queue())
-    queue.push(entry)
+    this.queueOf(limit).push(entry)
     if (!this.waking && this.patience === 0 && entry.deadline < this.wakesAt) {
       this.patience = patience
       this.waitOn()
     }
+  }
+
+  private queueOf(limit: number): Queue {
+    for (const queue of this.queues) if (queue.limit === limit) return queue
+    const queue = new Queue(limit)
+    this.queues.push(queue)
+    return queue
   }
 
   private waitOn(): void {
@@ -141,7 +146,10 @@ class Timekeeper {
     this.patience = 0
     this.wakesAt = Infinity
     this.fork = undefined
-    this.queues.clear()
+    // Emptied in place: a Map that is cleared keeps its old table pointing at the new one, and with it every chat there was
+    // until the next big collection.
+    for (const queue of this.queues) queue.clear()
+    if (this.queues.length > 16) this.queues.length = 0
   }
 
   // The wall clock can be set back while a tool runs; this one cannot.
@@ -158,7 +166,7 @@ class Timekeeper {
 
   private earliest(): number {
     let earliest = Infinity
-    for (const queue of this.queues.values()) {
+    for (const queue of this.queues) {
       const first = queue.peek()
       if (first !== undefined && first.deadline < earliest) earliest = first.deadline
     }
@@ -195,7 +203,7 @@ class Timekeeper {
   private takeDue(): ReadonlyArray<Timed> {
     const soon = this.now() + 1
     const due: Array<Timed> = []
-    for (const queue of this.queues.values()) {
+    for (const queue of this.queues) {
       for (let entry = queue.peek(); entry !== undefined && entry.deadline < soon; entry = queue.peek()) {
         due.push(entry)
         queue.shift()
@@ -207,9 +215,20 @@ class Timekeeper {
 
 /** First in, first out, forgetting settled entries. */
 class Queue {
+  readonly limit: number
   private entries: Array<Timed> = []
   private head = 0
   private room = 64
+
+  constructor(limit: number) {
+    this.limit = limit
+  }
+
+  clear(): void {
+    this.entries.length = 0
+    this.head = 0
+    this.room = 64
+  }
 
   push(entry: Timed): void {
     // A long call at the head must not make all the short ones behind it remembered.
