@@ -17,11 +17,12 @@ import type { Event } from "./Event.ts"
 import { Question } from "./Halt.ts"
 import * as Issues from "./internal/issues.ts"
 import { JsonObject } from "./internal/json.ts"
-import { sessionIssues } from "./internal/sessionInput.ts"
+import { ofSession as by } from "./internal/sessionCaller.ts"
 import * as Loop from "./internal/sessionLoop.ts"
 import * as Orders from "./internal/sessionOrders.ts"
 import { applyChat, applyStep } from "./internal/sessionProjection.ts"
 import * as Rules from "./internal/sessionRules.ts"
+import { readResult, readSession, sessionIssues } from "./internal/sessionShape.ts"
 import { makeTurn } from "./internal/sessionStream.ts"
 import * as Submit from "./internal/sessionSubmit.ts"
 import type { Content, Message, UserMessage } from "./Message.ts"
@@ -219,7 +220,8 @@ export const validate = (input: unknown): Either.Either<Session, ValidationError
 export const isSession: (value: unknown) => value is Session = Schema.is(Session)
 
 /**
- * Adds messages as they are, whatever the status: for history that comes from elsewhere.
+ * Adds messages as they are, whatever the status: for history that comes from elsewhere. Throws a `ValidationError` when it
+ * is given something that is no session.
  *
  * @since 0.1.0
  * @category combinators
@@ -227,10 +229,12 @@ export const isSession: (value: unknown) => value is Session = Schema.is(Session
 export const append: {
   (messages: Message | ReadonlyArray<Message>): (self: Session) => Session
   (self: Session, messages: Message | ReadonlyArray<Message>): Session
-} = dual(2, (self: Session, messages: Message | ReadonlyArray<Message>): Session => ({
-  ...self,
-  thread: { ...self.thread, messages: self.thread.messages.concat(messages) }
-}))
+} = dual(2, (self: Session, messages: Message | ReadonlyArray<Message>): Session => {
+  // Histories are built one message at a time, so each of these looks at no more than it needs.
+  const isFit = Array.isArray((self as Partial<Session> | undefined)?.thread?.messages)
+  const { thread } = isFit ? self : Either.getOrThrowWith(readSession("Session.append", self), (error) => error)
+  return { ...self, thread: { ...thread, messages: thread.messages.concat(messages) } }
+})
 
 /**
  * What consent to a call is bound to: the SHA-256 of the tool's name and its arguments, whatever the order of their keys.
@@ -276,7 +280,7 @@ export const start = <T extends Tool.Any = never, RE = never, RH = never, RP = n
   input: Input,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Outcome<ChatResult>, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Orders.chat(Orders.started(input, options))
+  Orders.chat(Orders.started(by("start"), input, options))
 
 /**
  * Says something to the model, also in answer to the questions of a session that is `awaiting_user`.
@@ -289,13 +293,13 @@ export const reply = <T extends Tool.Any = never, RE = never, RH = never, RP = n
   text: Content | UserMessage,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Outcome<ChatResult>, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Orders.chat(Orders.replied(session, text, options))
+  Orders.chat(Orders.replied(by("reply"), session, text, options))
 
 const continue_ = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
   session: Session,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Outcome<ChatResult>, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Orders.chat(Orders.driven(session, "continue", undefined, options))
+  Orders.chat(Orders.driven(by("continue"), session, "continue", undefined, options))
 
 export {
   /**
@@ -319,7 +323,10 @@ export const step = <T extends Tool.Any = never, RE = never, RH = never, RP = ne
   session: Session,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Outcome<StepResult>, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Effect.flatMap(Orders.driven(session, "step", undefined, options), (prepared) => Loop.driveStep(prepared, undefined))
+  Effect.flatMap(
+    Orders.driven(by("step"), session, "step", undefined, options),
+    (prepared) => Loop.driveStep(prepared, undefined)
+  )
 
 /**
  * Like `start`, as it happens.
@@ -351,7 +358,7 @@ export const streamStart = <T extends Tool.Any = never, RE = never, RH = never, 
   input: Input,
   options?: Options<T, RE, RH, RP, RO>
 ): Turn<ChatResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Orders.chatTurn(Orders.started(input, options))
+  Orders.chatTurn(Orders.started(by("streamStart"), input, options))
 
 /**
  * Like `reply`, as it happens.
@@ -364,7 +371,7 @@ export const streamReply = <T extends Tool.Any = never, RE = never, RH = never, 
   text: Content | UserMessage,
   options?: Options<T, RE, RH, RP, RO>
 ): Turn<ChatResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Orders.chatTurn(Orders.replied(session, text, options))
+  Orders.chatTurn(Orders.replied(by("streamReply"), session, text, options))
 
 /**
  * Like `continue`, as it happens.
@@ -376,7 +383,7 @@ export const streamContinue = <T extends Tool.Any = never, RE = never, RH = neve
   session: Session,
   options?: Options<T, RE, RH, RP, RO>
 ): Turn<ChatResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  Orders.chatTurn(Orders.driven(session, "continue", undefined, options))
+  Orders.chatTurn(Orders.driven(by("streamContinue"), session, "continue", undefined, options))
 
 /**
  * Like `step`, as it happens.
@@ -388,7 +395,11 @@ export const streamStep = <T extends Tool.Any = never, RE = never, RH = never, R
   session: Session,
   options?: Options<T, RE, RH, RP, RO>
 ): Turn<StepResult, ChatError | SessionError, Needs<T, RE | RH | RP | RO>> =>
-  makeTurn(Orders.driven(session, "step", undefined, options), Loop.driveStep, (fold, terms) => fold.toStep(terms))
+  makeTurn(
+    Orders.driven(by("streamStep"), session, "step", undefined, options),
+    Loop.driveStep,
+    (fold, terms) => fold.toStep(terms)
+  )
 
 // --- answering what is pending ------------------------------------------------------------------------------------------
 
@@ -402,8 +413,8 @@ export const answer = (
   session: Session,
   toolCallId: string,
   value: unknown
-): Effect.Effect<Session, SessionError | EncodingFailed> =>
-  Effect.flatMap(Submit.encoded(value), (content) => Submit.answer(session, toolCallId, content))
+): Effect.Effect<Session, SessionError | ValidationError | EncodingFailed> =>
+  Submit.answer(by("answer"), session, toolCallId, value)
 
 /**
  * Gives the result of a manual call.
@@ -416,11 +427,8 @@ export const submitToolResult = (
   toolCallId: string,
   result: unknown,
   options?: { readonly isError?: boolean | undefined }
-): Effect.Effect<Session, SessionError | EncodingFailed> =>
-  Effect.flatMap(
-    Submit.encoded(result),
-    (content) => Submit.submit(session, "submitToolResult", toolCallId, content, options?.isError ?? false)
-  )
+): Effect.Effect<Session, SessionError | ValidationError | EncodingFailed> =>
+  Submit.submit(by("submitToolResult"), session, toolCallId, result, options)
 
 /**
  * Gives the results of several manual calls, all of them or none.
@@ -431,7 +439,8 @@ export const submitToolResult = (
 export const submitToolResults = (
   session: Session,
   results: Iterable<readonly [toolCallId: string, result: unknown]>
-): Effect.Effect<Session, SessionError | EncodingFailed> => Submit.submitAll(session, results)
+): Effect.Effect<Session, SessionError | ValidationError | EncodingFailed> =>
+  Submit.submitAll(by("submitToolResults"), session, Submit.readResults(results))
 
 /**
  * Consents to a call, which runs when the session goes on. `digest` is the digest of what the person was shown: consent to
@@ -444,8 +453,7 @@ export const approve = (
   session: Session,
   toolCallId: string,
   options?: { readonly digest?: string | undefined }
-): Effect.Effect<Session, SessionError> =>
-  Effect.flatMap(Clock.currentTimeMillis, (now) => Submit.approve(session, toolCallId, options?.digest, now))
+): Effect.Effect<Session, SessionError | ValidationError> => Submit.approve(by("approve"), session, toolCallId, options)
 
 /**
  * Refuses a call. When the session goes on, the model is told, and told why. Consent that was not used yet is taken back.
@@ -457,7 +465,7 @@ export const deny = (
   session: Session,
   toolCallId: string,
   options?: { readonly reason?: string | undefined }
-): Effect.Effect<Session, SessionError> => Effect.suspend(() => Submit.deny(session, toolCallId, options?.reason))
+): Effect.Effect<Session, SessionError | ValidationError> => Submit.deny(by("deny"), session, toolCallId, options)
 
 /**
  * Says what became of a call of which nobody could know whether it took effect. When it was the last one, the session is out
@@ -471,11 +479,8 @@ export const resolve = (
   toolCallId: string,
   result: unknown,
   options?: { readonly isError?: boolean | undefined }
-): Effect.Effect<Session, SessionError | EncodingFailed> =>
-  Effect.flatMap(
-    Submit.encoded(result),
-    (content) => Submit.resolve(session, toolCallId, content, options?.isError ?? false)
-  )
+): Effect.Effect<Session, SessionError | ValidationError | EncodingFailed> =>
+  Submit.resolve(by("resolve"), session, toolCallId, result, options)
 
 /**
  * Takes a session out of its error, with history as it is: what is pending waits again, else the session is `idle`.
@@ -483,8 +488,8 @@ export const resolve = (
  * @since 0.1.0
  * @category combinators
  */
-export const recover = (session: Session): Effect.Effect<Session, SessionError> =>
-  Effect.suspend(() => Rules.recoverRefusal(session) ?? Effect.succeed(Submit.recovered(session)))
+export const recover = (session: Session): Effect.Effect<Session, SessionError | ValidationError> =>
+  Submit.recover(by("recover"), session)
 
 /**
  * What a result makes of the session it came from: for a `CallbackFailed`, whose `result` holds everything up to there, and
@@ -493,8 +498,13 @@ export const recover = (session: Session): Effect.Effect<Session, SessionError> 
  * @since 0.1.0
  * @category combinators
  */
-export const apply = (session: Session, result: ChatResult | StepResult): Effect.Effect<Session> =>
-  Effect.map(Clock.currentTimeMillis, (now) => {
-    const terms = { now, approvalTimeout: Loop.defaultApprovalTimeout }
+export const apply = (
+  session: Session,
+  result: ChatResult | StepResult
+): Effect.Effect<Session, ValidationError> =>
+  Effect.gen(function*() {
+    yield* readSession("Session.apply", session)
+    yield* readResult("Session.apply", result)
+    const terms = { now: yield* Clock.currentTimeMillis, approvalTimeout: Loop.defaultApprovalTimeout }
     return "steps" in result ? applyChat(session, result, terms) : applyStep(session, result, terms)
   })

@@ -40,7 +40,9 @@ export type Reason = typeof Reason.Type
  */
 export class SessionError extends Schema.TaggedError<SessionError>("@allm/core/SessionError")("SessionError", {
   reason: Reason,
-  /** The name of the function, such as `reply`. */
+  /** Whose function was called. */
+  module: Schema.optionalWith(Schema.Literal("Session", "SessionRunner"), { default: () => "Session" as const }),
+  /** The name of the function, such as `reply` or `streamReply`. */
   operation: Schema.String,
   status: Schema.String,
   sessionId: Schema.String,
@@ -49,6 +51,6 @@ export class SessionError extends Schema.TaggedError<SessionError>("@allm/core/S
   advice: Schema.String
 }) {
   override get message(): string {
-    return `Session.${this.operation} does not fit a session that is ${this.status}: ${this.advice}`
+    return `${this.module}.${this.operation} does not fit a session that is ${this.status}: ${this.advice}`
   }
 }

@@ -5,9 +5,11 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import type { ChatResult } from "./ChatResult.ts"
 import type { Event } from "./Event.ts"
 import { defaultApprovalTimeout } from "./internal/sessionLoop.ts"
+import { readSession } from "./internal/sessionShape.ts"
 import { TurnFold } from "./internal/sessionTurn.ts"
 import type { Outcome, Session } from "./Session.ts"
 import type { StepResult } from "./StepResult.ts"
@@ -23,7 +25,8 @@ export interface SessionReducer {
 }
 
 /**
- * Makes a reducer of the session as it was when the events began, with what the person said.
+ * Makes a reducer of the session as it was when the events began, with what the person said. Throws a `ValidationError` when
+ * it is given something that is no session.
  *
  * @example
  * ```ts
@@ -43,7 +46,11 @@ export interface SessionReducer {
  * @since 0.1.0
  * @category constructors
  */
-export const make = (session: Session): SessionReducer => ({ "~@allm/core/SessionReducer": new TurnFold(session) })
+export const make = (session: Session): SessionReducer => ({
+  "~@allm/core/SessionReducer": new TurnFold(
+    Either.getOrThrowWith(readSession("SessionReducer.make", session), (error) => error)
+  )
+})
 
 /**
  * Adds an event. Total: what it does not know, it leaves out.

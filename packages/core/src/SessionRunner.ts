@@ -18,15 +18,17 @@ import type { Engine } from "./Engine.ts"
 import type { Event } from "./Event.ts"
 import { type Sink, streamed } from "./internal/handover.ts"
 import { runnerSettings } from "./internal/runnerOptions.ts"
+import { type Caller, nameOf, ofRunner as by } from "./internal/sessionCaller.ts"
 import * as Drive from "./internal/sessionDrive.ts"
 import { type Hold, NotSaved, type Stop } from "./internal/sessionHold.ts"
 import { holder } from "./internal/sessionHolder.ts"
-import { isSession } from "./internal/sessionInput.ts"
+import { readMessage } from "./internal/sessionInput.ts"
 import { makeId, type Prepared } from "./internal/sessionLoop.ts"
 import * as Orders from "./internal/sessionOrders.ts"
+import * as Submit from "./internal/sessionSubmit.ts"
 import { isUnfinished } from "./internal/sessionThread.ts"
 import type { Content, UserMessage } from "./Message.ts"
-import * as Session from "./Session.ts"
+import type * as Session from "./Session.ts"
 import type { SessionError } from "./SessionError.ts"
 import { type LeaseHeld, type LeaseLost, SessionLease } from "./SessionLease.ts"
 import { type NotFound, SessionStore } from "./SessionStore.ts"
@@ -161,30 +163,28 @@ type Running = ChatError | SessionError | RunnerError
 type Needs<T extends Tool.Any, R> = SessionRunner | Engine | Tool.Requirements<T> | R
 
 const holding = <A, E, R>(
-  operation: string,
+  caller: Caller,
   sessionId: string,
   use: (hold: Hold) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | LeaseHeld | StoreError, R | SessionRunner> =>
   Effect.withSpan(
     Effect.flatMap(SessionRunner, (runner) => runner.hold(sessionId, (held) => use(held["~@allm/core/SessionRunner"]))),
-    `SessionRunner.${operation}`,
+    nameOf(caller),
     { attributes: { "gen_ai.conversation.id": sessionId } }
   )
 
 /** Runs what an order makes of the stored session. */
 const ordered = (
-  operation: string,
+  caller: Caller,
   sessionId: string,
   order: (session: Session.Session) => Effect.Effect<Prepared, SessionError | ValidationError>,
   sink: Sink<Event> | undefined
 ): Effect.Effect<Session.Outcome<ChatResult>, Running, SessionRunner | Engine> =>
   holding(
-    operation,
+    caller,
     sessionId,
     (hold) => Effect.flatMap(hold.change(order), ([prepared]) => Drive.drive(hold, prepared, sink))
   )
-
-const optionsOf = (sessionId: string, options: object | undefined): object => ({ ...options, sessionId })
 
 // --- asking the model ---------------------------------------------------------------------------------------------------
 
@@ -197,18 +197,21 @@ const optionsOf = (sessionId: string, options: object | undefined): object => ({
 export type Input = Session.Input
 
 const starting = (
+  caller: Caller,
   sessionId: string,
   input: Input,
   options: object | undefined,
   sink: Sink<Event> | undefined
 ): Effect.Effect<Session.Outcome<ChatResult>, Running, SessionRunner | Engine> =>
-  holding("start", sessionId, (hold) => {
-    const own = isSession(input) ? { ...input, id: sessionId, version: 0 } : input
-    return Effect.flatMap(
-      Orders.started(own, optionsOf(sessionId, options)),
-      (prepared) => Effect.zipRight(hold.save(prepared.session), Drive.drive(hold, prepared, sink))
-    )
-  })
+  Effect.flatMap(
+    Orders.opened(caller, input, sessionId),
+    (session) =>
+      holding(caller, sessionId, (hold) =>
+        Effect.flatMap(
+          Orders.driven(caller, { ...session, id: sessionId, version: 0 }, "start", undefined, options),
+          (prepared) => Effect.zipRight(hold.begin(caller, prepared.session), Drive.drive(hold, prepared, sink))
+        ))
+  )
 
 /**
  * Starts a session under a new id. When there is one already, fails with `NotSaved`, whose error is a `Conflict`.
@@ -221,7 +224,7 @@ export const start = <T extends Tool.Any = never, RE = never, RH = never, RP = n
   input: Input,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Session.Outcome<ChatResult>, Running, Needs<T, RE | RH | RP | RO>> =>
-  starting(sessionId, input, options, undefined)
+  starting(by("start"), sessionId, input, options, undefined)
 
 /**
  * Says something to the model, also in answer to the questions of a session that is `awaiting_user`. Once it is saved it
@@ -235,26 +238,33 @@ export const reply = <T extends Tool.Any = never, RE = never, RH = never, RP = n
   text: Content | UserMessage,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Session.Outcome<ChatResult>, Running, Needs<T, RE | RH | RP | RO>> =>
-  replying(sessionId, text, options, undefined)
+  replying(by("reply"), sessionId, text, options, undefined)
 
 const replying = (
+  caller: Caller,
   sessionId: string,
   text: Content | UserMessage,
   options: object | undefined,
   sink: Sink<Event> | undefined
-) => ordered("reply", sessionId, (session) => Orders.replied(session, text, optionsOf(sessionId, options)), sink)
+): Effect.Effect<Session.Outcome<ChatResult>, Running, SessionRunner | Engine> =>
+  Effect.flatMap(
+    readMessage(caller, text),
+    (message) =>
+      ordered(caller, sessionId, (session) => Orders.driven(caller, session, "reply", message, options), sink)
+  )
 
 const continue_ = <T extends Tool.Any = never, RE = never, RH = never, RP = never, RO = never>(
   sessionId: string,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Session.Outcome<ChatResult>, Running, Needs<T, RE | RH | RP | RO>> =>
-  continuing(sessionId, options, undefined)
+  continuing(by("continue"), sessionId, options, undefined)
 
-const continuing = (sessionId: string, options: object | undefined, sink: Sink<Event> | undefined) =>
-  ordered("continue", sessionId, (session) => continued(session, options), sink)
-
-const continued = (session: Session.Session, options: object | undefined) =>
-  Orders.driven(session, "continue", undefined, optionsOf(session.id, options))
+const continuing = (
+  caller: Caller,
+  sessionId: string,
+  options: object | undefined,
+  sink: Sink<Event> | undefined
+) => ordered(caller, sessionId, (session) => Orders.driven(caller, session, "continue", undefined, options), sink)
 
 export {
   /**
@@ -279,10 +289,12 @@ export const resume = <T extends Tool.Any = never, RE = never, RH = never, RP = 
   sessionId: string,
   options?: Options<T, RE, RH, RP, RO>
 ): Effect.Effect<Session.Outcome<ChatResult | undefined>, Running, Needs<T, RE | RH | RP | RO>> =>
-  holding("resume", sessionId, (hold) =>
+  holding(by("resume"), sessionId, (hold) =>
     Effect.flatMap(
       hold.change((session): Effect.Effect<Resumed, SessionError | ValidationError> =>
-        isUnfinished(session) ? continued(session, options) : Effect.succeed({ session })
+        isUnfinished(session)
+          ? Orders.driven(by("resume"), session, "continue", undefined, options)
+          : Effect.succeed({ session })
       ),
       ([next, session]): Effect.Effect<Session.Outcome<ChatResult | undefined>, ChatError | Stop, Engine> =>
         "open" in next ? Drive.drive(hold, next, undefined) : Effect.succeed({ session, result: undefined })
@@ -302,7 +314,7 @@ export const streamStart = <T extends Tool.Any = never, RE = never, RH = never, 
   input: Input,
   options?: Options<T, RE, RH, RP, RO>
 ): Stream.Stream<Event, Running, Needs<T, RE | RH | RP | RO>> =>
-  streamed((sink: Sink<Event>) => starting(sessionId, input, options, sink))
+  streamed((sink: Sink<Event>) => starting(by("streamStart"), sessionId, input, options, sink))
 
 /**
  * Like `reply`, as it happens. When the events end without a failure, what they told is saved. Whoever stops reading stops
@@ -316,7 +328,7 @@ export const streamReply = <T extends Tool.Any = never, RE = never, RH = never, 
   text: Content | UserMessage,
   options?: Options<T, RE, RH, RP, RO>
 ): Stream.Stream<Event, Running, Needs<T, RE | RH | RP | RO>> =>
-  streamed((sink: Sink<Event>) => replying(sessionId, text, options, sink))
+  streamed((sink: Sink<Event>) => replying(by("streamReply"), sessionId, text, options, sink))
 
 /**
  * Like `continue`, as it happens. When the events end without a failure, what they told is saved. Whoever stops reading
@@ -329,20 +341,24 @@ export const streamContinue = <T extends Tool.Any = never, RE = never, RH = neve
   sessionId: string,
   options?: Options<T, RE, RH, RP, RO>
 ): Stream.Stream<Event, Running, Needs<T, RE | RH | RP | RO>> =>
-  streamed((sink: Sink<Event>) => continuing(sessionId, options, sink))
+  streamed((sink: Sink<Event>) => continuing(by("streamContinue"), sessionId, options, sink))
 
 // --- answering what is pending ------------------------------------------------------------------------------------------
+
+type Submitting = SessionError | ValidationError | RunnerError
 
 const changing = <E, R>(
   operation: string,
   sessionId: string,
-  change: (session: Session.Session) => Effect.Effect<Session.Session, E, R>
-): Effect.Effect<Session.Session, E | RunnerError, R | SessionRunner> =>
-  holding(operation, sessionId, (hold) =>
+  change: (caller: Caller, session: Session.Session) => Effect.Effect<Session.Session, E, R>
+): Effect.Effect<Session.Session, E | RunnerError, R | SessionRunner> => {
+  const caller = by(operation)
+  return holding(caller, sessionId, (hold) =>
     Effect.map(
-      hold.change((session) => Effect.map(change(session), (session) => ({ session }))),
+      hold.change((session) => Effect.map(change(caller, session), (session) => ({ session }))),
       ([, saved]) => saved
     ))
+}
 
 /**
  * Answers the question of one call: the answer becomes that call's own result. Go on afterwards with `resume`.
@@ -354,8 +370,8 @@ export const answer = (
   sessionId: string,
   toolCallId: string,
   value: unknown
-): Effect.Effect<Session.Session, SessionError | EncodingFailed | RunnerError, SessionRunner> =>
-  changing("answer", sessionId, (session) => Session.answer(session, toolCallId, value))
+): Effect.Effect<Session.Session, Submitting | EncodingFailed, SessionRunner> =>
+  changing("answer", sessionId, (caller, session) => Submit.answer(caller, session, toolCallId, value))
 
 /**
  * Gives the result of a manual call. Go on afterwards with `resume`.
@@ -368,8 +384,12 @@ export const submitToolResult = (
   toolCallId: string,
   result: unknown,
   options?: { readonly isError?: boolean | undefined }
-): Effect.Effect<Session.Session, SessionError | EncodingFailed | RunnerError, SessionRunner> =>
-  changing("submitToolResult", sessionId, (session) => Session.submitToolResult(session, toolCallId, result, options))
+): Effect.Effect<Session.Session, Submitting | EncodingFailed, SessionRunner> =>
+  changing(
+    "submitToolResult",
+    sessionId,
+    (caller, session) => Submit.submit(caller, session, toolCallId, result, options)
+  )
 
 /**
  * Gives the results of several manual calls, all of them or none. Go on afterwards with `resume`.
@@ -380,10 +400,9 @@ export const submitToolResult = (
 export const submitToolResults = (
   sessionId: string,
   results: Iterable<readonly [toolCallId: string, result: unknown]>
-): Effect.Effect<Session.Session, SessionError | EncodingFailed | RunnerError, SessionRunner> => {
-  // An iterator can be read once, and a save may have to be tried again.
-  const given = [...results]
-  return changing("submitToolResults", sessionId, (session) => Session.submitToolResults(session, given))
+): Effect.Effect<Session.Session, Submitting | EncodingFailed, SessionRunner> => {
+  const given = Submit.readResults(results)
+  return changing("submitToolResults", sessionId, (caller, session) => Submit.submitAll(caller, session, given))
 }
 
 /**
@@ -397,8 +416,8 @@ export const approve = (
   sessionId: string,
   toolCallId: string,
   options?: { readonly digest?: string | undefined }
-): Effect.Effect<Session.Session, SessionError | RunnerError, SessionRunner> =>
-  changing("approve", sessionId, (session) => Session.approve(session, toolCallId, options))
+): Effect.Effect<Session.Session, Submitting, SessionRunner> =>
+  changing("approve", sessionId, (caller, session) => Submit.approve(caller, session, toolCallId, options))
 
 /**
  * Refuses a call. The model is told when the session goes on with `resume`.
@@ -410,8 +429,8 @@ export const deny = (
   sessionId: string,
   toolCallId: string,
   options?: { readonly reason?: string | undefined }
-): Effect.Effect<Session.Session, SessionError | RunnerError, SessionRunner> =>
-  changing("deny", sessionId, (session) => Session.deny(session, toolCallId, options))
+): Effect.Effect<Session.Session, Submitting, SessionRunner> =>
+  changing("deny", sessionId, (caller, session) => Submit.deny(caller, session, toolCallId, options))
 
 /**
  * Says what became of a call of which nobody could know whether it took effect.
@@ -424,8 +443,8 @@ export const resolve = (
   toolCallId: string,
   result: unknown,
   options?: { readonly isError?: boolean | undefined }
-): Effect.Effect<Session.Session, SessionError | EncodingFailed | RunnerError, SessionRunner> =>
-  changing("resolve", sessionId, (session) => Session.resolve(session, toolCallId, result, options))
+): Effect.Effect<Session.Session, Submitting | EncodingFailed, SessionRunner> =>
+  changing("resolve", sessionId, (caller, session) => Submit.resolve(caller, session, toolCallId, result, options))
 
 /**
  * Takes a session out of its error.
@@ -435,12 +454,12 @@ export const resolve = (
  */
 export const recover = (
   sessionId: string
-): Effect.Effect<Session.Session, SessionError | RunnerError, SessionRunner> =>
-  changing("recover", sessionId, Session.recover)
+): Effect.Effect<Session.Session, Submitting, SessionRunner> => changing("recover", sessionId, Submit.recover)
 
 /**
  * Does anything else to a session while nobody else can, and saves what comes of it, once, at the end. Tools that are run
- * meanwhile are noted in the journal, and stop when the right to the session is lost.
+ * meanwhile are noted in the journal, and stop when the right to the session is lost. What comes of it keeps its id: under
+ * another one it is not saved, and is in the error.
  *
  * @example
  * ```ts
@@ -475,5 +494,9 @@ export const recover = (
 export const modify = <A, E, R>(
   sessionId: string,
   change: (session: Session.Session) => Effect.Effect<Session.Outcome<A>, E, R>
-): Effect.Effect<Session.Outcome<A>, E | RunnerError, SessionRunner | Exclude<R, ToolJournal>> =>
-  holding("modify", sessionId, (hold) => Effect.flatMap(hold.load, (session) => Drive.modify(hold, session, change)))
+): Effect.Effect<Session.Outcome<A>, E | ValidationError | RunnerError, SessionRunner | Exclude<R, ToolJournal>> =>
+  holding(
+    by("modify"),
+    sessionId,
+    (hold) => Effect.flatMap(hold.load, (session) => Drive.modify(hold, session, change))
+  )

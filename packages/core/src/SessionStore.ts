@@ -31,9 +31,14 @@ export class Conflict extends Schema.TaggedError<Conflict>("@allm/core/SessionSt
   storedVersion: Schema.Int
 }) {
   override get message(): string {
+    return `session ${JSON.stringify(this.sessionId)} ${this.detail}; load it again`
+  }
+
+  /** What happened to the session, without what to do about it. */
+  get detail(): string {
     const stored = this.storedVersion === 0 ? "it is not stored" : `version ${this.storedVersion} is stored`
-    const expected = this.expectedVersion === 0 ? "a new session" : `version ${this.expectedVersion}`
-    return `session ${JSON.stringify(this.sessionId)} was saved on top of ${expected}, but ${stored}; load it again`
+    const expected = this.expectedVersion === 0 ? "to be new" : `saved on top of version ${this.expectedVersion}`
+    return `was ${expected}, but ${stored}`
   }
 }
 

@@ -111,6 +111,15 @@ const operations = {
 
 type Operation = keyof typeof operations
 
+/** Those who stream are told how to go on streaming. */
+const wordedFor = (operation: Operation, instead: string) =>
+  operation.startsWith("stream")
+    ? instead.replaceAll("Session.reply", "Session.streamReply").replaceAll(
+      "Session.continue",
+      "Session.streamContinue"
+    )
+    : instead
+
 /** The status after, or the reason for refusing and what the message names instead. */
 type Cell = Session.Status | readonly [reason: SessionError.Reason, instead: string]
 
@@ -298,11 +307,9 @@ describe("status × operation", () => {
             const [reason, instead] = cell
             assert.strictEqual(error.reason, reason)
             assert.strictEqual(error.status, session.status)
-            assert.strictEqual(
-              error.operation,
-              operation.replace(/^stream(.)/, (_, first: string) => first.toLowerCase())
-            )
-            assert.include(error.message, instead)
+            assert.strictEqual(error.operation, operation)
+            assert.include(error.message, `Session.${operation} does not fit`)
+            assert.include(error.message, wordedFor(operation, instead))
           }
         }).pipe(Effect.provide(Model)))
     }

@@ -9,6 +9,7 @@ import type { Issue } from "../ValidationError.ts"
 import { each, issue, matches } from "./issues.ts"
 import { describe, findNonJson, formatPath, isPlainObject, show } from "./json.ts"
 import { oneOf, optionIssues, toolIssues, unknownOptions, wholeNumber } from "./runOptions.ts"
+import { type Caller, instead } from "./sessionCaller.ts"
 import { timeoutIssue } from "./toolOptions.ts"
 
 type Untyped = { readonly [option: string]: unknown }
@@ -46,6 +47,8 @@ const settings = [
 
 const ofEngine = [...settings, "tools"]
 const ofCall = [...settings, "tools", "sessionId", "requestId", "approvals"]
+const ofRunner = [...settings, "tools", "requestId", "approvalTimeout"]
+const ofSession = [...ofRunner, "sessionId"]
 
 /** Problems of the options of `Engine.layer`. */
 export const engineIssues = (given: unknown): ReadonlyArray<Issue> =>
@@ -60,14 +63,31 @@ export const settingsIssues = (given: unknown): ReadonlyArray<Issue> =>
     : [issue([], "invalid_type", `write settings such as { model: "…" }, not ${describe(given)}`)]
 
 /** Problems of the options of one call. */
-export const callIssues = (given: unknown): ReadonlyArray<Issue> =>
+export const callIssues = (given: unknown): ReadonlyArray<Issue> => optionsOf(ofCall, given)
+
+/** Problems of the options of a call in the course of a session, whose decisions about calls are its own. */
+export const sessionCallIssues = (caller: Caller, given: unknown): ReadonlyArray<Issue> =>
+  optionsOf(caller.module === "Session" ? ofSession : ofRunner, given).map((found) =>
+    found.path[0] === "approvals"
+      ? issue(
+        ["approvals"],
+        "unknown_option",
+        `consent is given to the session; use ${instead(caller, "approve", "toolCallId")} or ${
+          instead(caller, "deny", "toolCallId")
+        }`
+      )
+      : found
+  )
+
+const optionsOf = (known: ReadonlyArray<string>, given: unknown): ReadonlyArray<Issue> =>
   isPlainObject(given)
     ? Object.keys(given).length === 0 ? [] : [
-      ...unknownOptions(ofCall, given),
+      ...unknownOptions(known, given),
       ...settingIssues(given),
       ...givenTools(given["tools"]),
       ...text("sessionId", given["sessionId"]),
-      ...text("requestId", given["requestId"])
+      ...text("requestId", given["requestId"]),
+      ...timeoutIssue("approvalTimeout", given["approvalTimeout"])
     ]
     : [issue([], "invalid_type", `write options such as { maxTurns: 4 }, not ${describe(given)}`)]
 

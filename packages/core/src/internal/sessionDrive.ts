@@ -2,6 +2,7 @@
  * A run of a session by one who holds it: what it comes to is saved, also when it is cut off.
  */
 import * as Effect from "effect/Effect"
+import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import type { ChatError } from "../Allm.ts"
@@ -9,11 +10,16 @@ import type { ChatResult } from "../ChatResult.ts"
 import type { Engine } from "../Engine.ts"
 import type { Event } from "../Event.ts"
 import type { Outcome, Session } from "../Session.ts"
+import { StoreError } from "../StoreError.ts"
 import { ToolJournal } from "../ToolJournal.ts"
+import { ValidationError } from "../ValidationError.ts"
 import type { Sink } from "./handover.ts"
+import { issue } from "./issues.ts"
 import { fromStored } from "./journal.ts"
-import type { Hold, Stop } from "./sessionHold.ts"
+import { describe, isPlainObject, show } from "./json.ts"
+import { type Hold, NotSaved, type Stop } from "./sessionHold.ts"
 import * as Loop from "./sessionLoop.ts"
+import { isSession, readSession } from "./sessionShape.ts"
 import { TurnFold } from "./sessionTurn.ts"
 
 /**
@@ -44,13 +50,53 @@ export const modify = <A, E, R>(
   hold: Hold,
   session: Session,
   change: (session: Session) => Effect.Effect<Outcome<A>, E, R>
-): Effect.Effect<Outcome<A>, E | Stop, Exclude<R, ToolJournal>> =>
+): Effect.Effect<Outcome<A>, E | ValidationError | Stop, Exclude<R, ToolJournal>> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(
-      restore(whileHeld(hold, Effect.suspend(() => change(session)))),
-      ({ result, session }) => Effect.map(hold.finish(session), (saved) => ({ session: saved, result }))
-    )
+    Effect.gen(function*() {
+      const given = yield* restore(whileHeld(hold, Effect.suspend(() => changed(change, session))))
+      const outcome = yield* readOutcome(given)
+      if (outcome.session.id !== hold.sessionId) return yield* otherId(hold.sessionId, outcome.session)
+      return { session: yield* hold.finish(outcome.session), result: outcome.result }
+    })
   )
+
+const wrongChange = (message: string): ValidationError =>
+  new ValidationError({
+    reason: "invalid_options",
+    issues: [
+      issue(["change"], "invalid_type", `write (session) => Effect.succeed({ session, result }); ${message}`)
+    ]
+  })
+
+const changed = <A, E, R>(
+  change: (session: Session) => Effect.Effect<Outcome<A>, E, R>,
+  session: Session
+): Effect.Effect<Outcome<A>, E | ValidationError, R> => {
+  if (typeof change !== "function") return wrongChange(`the change is ${describe(change)}`)
+  const given: unknown = change(session)
+  return Effect.isEffect(given)
+    ? given as Effect.Effect<Outcome<A>, E, R>
+    : wrongChange(`it gave ${describe(given)}, and no Effect`)
+}
+
+const readOutcome = <A>(given: Outcome<A>): Either.Either<Outcome<A>, ValidationError> => {
+  if (!isPlainObject(given)) return Either.left(wrongChange(`it gave ${describe(given)}`))
+  if (isSession(given)) return Either.left(wrongChange("it gave the session alone"))
+  return Either.map(readSession("SessionRunner.modify", given.session), () => given)
+}
+
+/** Somebody else may hold the session of that id. */
+const otherId = (sessionId: string, session: Session): NotSaved =>
+  new NotSaved({
+    session,
+    error: new StoreError({
+      reason: "invalid_id",
+      operation: "SessionRunner.modify",
+      id: sessionId,
+      detail: `the session came back with the id ${show(session.id)}; leave the id as it is, ` +
+        "and save a copy with SessionStore.save"
+    })
+  }, { disableValidation: true })
 
 /** Chats until the model is done, or something has to be answered. */
 export const drive = (

@@ -16,15 +16,20 @@ import { Conflict, type NotFound, type Service as Store } from "../SessionStore.
 import { StoreError } from "../StoreError.ts"
 import * as ToolError from "../ToolError.ts"
 import { type Asked, JournalError, type Key, type StoredOutcome, ToolJournal } from "../ToolJournal.ts"
+import * as Caller from "./sessionCaller.ts"
 import { openCalls } from "./sessionThread.ts"
 
 export class NotSaved extends Schema.TaggedError<NotSaved>("@allm/core/SessionRunner/NotSaved")("NotSaved", {
   session: Session,
-  error: Schema.Union(Conflict, StoreError)
+  error: Schema.Union(Conflict, StoreError),
+  /** What to do, where that is not what `error` says. */
+  advice: Schema.optionalWith(Schema.String, { exact: true })
 }) {
   override get message(): string {
-    return `session ${JSON.stringify(this.session.id)} was not saved: ${this.error.message}; ` +
-      "what was to be saved is in `session`"
+    const why = this.advice === undefined || this.error._tag !== "Conflict"
+      ? this.error.message
+      : `it ${this.error.detail}; ${this.advice}`
+    return `session ${JSON.stringify(this.session.id)} was not saved: ${why}; what was to be saved is in \`session\``
   }
 }
 
@@ -190,6 +195,17 @@ export class Hold {
       }))
   }
 
+  /** Saves a session that is to be new. */
+  begin(caller: Caller.Caller, session: Session): Effect.Effect<Session, Stop> {
+    return Effect.mapError(this.save(session), (error) =>
+      isConflict(error)
+        ? new NotSaved(
+          { ...error, advice: `use ${Caller.reply(caller)}, or start under another id` },
+          { disableValidation: true }
+        )
+        : error)
+  }
+
   /** Saves a session, in place of the one this holder loaded or saved before. */
   save(session: Session): Effect.Effect<Session, Stop> {
     return Effect.uninterruptible(
@@ -306,4 +322,4 @@ export class Hold {
   })
 }
 
-const isConflict = (error: unknown): boolean => error instanceof NotSaved && error.error._tag === "Conflict"
+const isConflict = (error: unknown): error is NotSaved => error instanceof NotSaved && error.error._tag === "Conflict"

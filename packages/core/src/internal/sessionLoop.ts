@@ -20,20 +20,22 @@ import type { SessionError } from "../SessionError.ts"
 import type { StepResult } from "../StepResult.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import type { UnknownTool } from "../UnknownTool.ts"
-import type { ValidationError } from "../ValidationError.ts"
+import { ValidationError } from "../ValidationError.ts"
 import { resolve } from "./callSettings.ts"
 import { naturalEnding, withQuestion as withQuestions } from "./ending.ts"
-import { callIssues } from "./engineOptions.ts"
+import { sessionCallIssues } from "./engineOptions.ts"
 import { summarize } from "./errorSummary.ts"
 import type { Sink } from "./handover.ts"
 import * as Issues from "./issues.ts"
 import type { Checkpoint } from "./modelCall.ts"
 import { withChat } from "./openChat.ts"
 import { firstUnknown, runFold } from "./runBatch.ts"
+import * as Caller from "./sessionCaller.ts"
 import { applyChat, applyProgress, applyStep, type Terms } from "./sessionProjection.ts"
-import { type Drive, driveRefusal } from "./sessionRules.ts"
+import { decisionOf, type Drive, driveRefusal } from "./sessionRules.ts"
+import { readSession } from "./sessionShape.ts"
 import { lastAsked, openCalls, putAnswers, withQuestion } from "./sessionThread.ts"
-import { positiveDuration, timeoutIssue } from "./toolOptions.ts"
+import { positiveDuration } from "./toolOptions.ts"
 
 /** The options of the loop, and what only sessions have. */
 export interface DriveOptions extends AllmOptions {
@@ -41,6 +43,7 @@ export interface DriveOptions extends AllmOptions {
 }
 
 export interface Order {
+  readonly caller: Caller.Caller
   readonly session: Session
   readonly operation: Drive
   readonly message: Message.Message | undefined
@@ -72,13 +75,15 @@ export const makeId: Effect.Effect<string> = Effect.map(
 /** Refuses what the session or the options do not allow, before anything happens. */
 export const prepare = (order: Order): Effect.Effect<Prepared, SessionError | ValidationError> =>
   Effect.flatMap(Clock.currentTimeMillis, (now): Effect.Effect<Prepared, SessionError | ValidationError> => {
-    const { message, operation, session } = order
-    const refusal = driveRefusal(session, operation, now)
+    const { caller, message, operation, session } = order
+    const shaped = readSession(Caller.nameOf(caller), session)
+    if (Either.isLeft(shaped)) return shaped.left
+    const refusal = driveRefusal(caller, session, operation, now)
     if (refusal !== undefined) return refusal
-    const { approvalTimeout, ...options } = order.options
-    const issues = [...timeoutIssue("approvalTimeout", approvalTimeout), ...callIssues(options)]
-    const checked = Issues.toEither("invalid_options", issues, undefined)
+    const checked = Issues.toEither("invalid_options", sessionCallIssues(caller, order.options), undefined)
     if (Either.isLeft(checked)) return checked.left
+    if (message === undefined && session.thread.messages.length === 0) return emptyRefusal(caller, operation)
+    const { approvalTimeout, ...options } = order.options
     return Effect.map(
       options.requestId === undefined ? makeId : Effect.succeed(options.requestId),
       (requestId): Prepared => ({
@@ -97,6 +102,16 @@ export const prepare = (order: Order): Effect.Effect<Prepared, SessionError | Va
       })
     )
   })
+
+const emptyRefusal = (caller: Caller.Caller, operation: Drive): ValidationError => {
+  // One that is to be stored cannot be replied to yet.
+  const isNew = operation === "start" && caller.module === "SessionRunner"
+  const instead = isNew ? Caller.instead(caller, caller.operation, "text") : Caller.reply(caller)
+  return new ValidationError({
+    reason: "invalid_thread",
+    issues: [Issues.issue(["thread", "messages"], "empty", `there is nothing to answer; use ${instead}`)]
+  })
+}
 
 const withMessage = (session: Session, message: Message.Message): Session => {
   const thread = withQuestion(session)
@@ -165,7 +180,7 @@ const finishTurn = (
     const settings = resolve(
       Context.get(services, Engine),
       { thread: session.thread, request: undefined },
-      { ...prepared.options, approvals: decisionsOf(session) },
+      { ...prepared.options, approvals: decisionsOf(session, open) },
       requestId,
       services as Context.Context<never>
     )
@@ -204,14 +219,14 @@ const finishTurn = (
     })
   })
 
-const decisionsOf = ({ pendingApprovals }: Session): NonNullable<AllmOptions["approvals"]> =>
+/** What was decided about the calls that are to run, and about no others. */
+const decisionsOf = (session: Session, open: ReadonlyArray<ToolCall>): NonNullable<AllmOptions["approvals"]> =>
   Object.fromEntries(
-    pendingApprovals.flatMap(({ decision, toolCall }) =>
-      decision === undefined ? [] : [[
-        toolCall.id,
-        decision._tag === "Approved" ? { _tag: "Approved" as const } : decision
-      ]]
-    )
+    open.flatMap((call) => {
+      const decision = decisionOf(session, call)
+      if (decision === undefined) return []
+      return [[call.id, decision._tag === "Approved" ? { _tag: "Approved" as const } : decision]]
+    })
   )
 
 /** The open calls, and then the loop. What the calls did is never lost: a failure after them is told in the result. */

@@ -6,32 +6,50 @@ import type { ChatError } from "../Allm.ts"
 import type { ChatResult } from "../ChatResult.ts"
 import type { Engine } from "../Engine.ts"
 import type { Content, Message, UserMessage } from "../Message.ts"
-import type { Input, Options, Outcome, Session, Turn } from "../Session.ts"
+import type { Input, Outcome, Session, Turn } from "../Session.ts"
 import type { SessionError } from "../SessionError.ts"
 import type { Thread } from "../Thread.ts"
 import type { ValidationError } from "../ValidationError.ts"
-import { idOr, isSession, readMessage, readThread } from "./sessionInput.ts"
+import { type Caller, nameOf } from "./sessionCaller.ts"
+import { idOr, readMessage, readThread } from "./sessionInput.ts"
 import * as Loop from "./sessionLoop.ts"
 import type { Drive } from "./sessionRules.ts"
+import { isOutcome, isSession, readSession } from "./sessionShape.ts"
 import { makeTurn } from "./sessionStream.ts"
 
 type Order = Effect.Effect<Loop.Prepared, SessionError | ValidationError>
 
 export const driven = (
+  caller: Caller,
   session: Session,
   operation: Drive,
   message: Message | undefined,
   options: unknown
-): Order => Loop.prepare({ session, operation, message, options: (options ?? {}) as Loop.DriveOptions })
+): Order => Loop.prepare({ caller, session, operation, message, options: (options ?? {}) as Loop.DriveOptions })
 
-export const started = (input: Input, options: unknown): Order => {
-  if (isSession(input)) return driven(input, "start", undefined, options)
-  const { sessionId } = (options ?? {}) as Options
+/** The session that a conversation begins with. */
+export const opened = (
+  caller: Caller,
+  input: Input,
+  sessionId: string | undefined
+): Effect.Effect<Session, ValidationError> => {
+  if (isOutcome(input)) return readSession(nameOf(caller), input)
+  if (isSession(input)) return Effect.succeed(input)
   return Effect.flatMap(
-    readThread(input),
-    (thread) => Effect.flatMap(idOr(sessionId), (id) => driven(fresh(id, thread), "start", undefined, options))
+    readThread(caller, input),
+    (thread) => Effect.map(idOr(sessionId), (id) => fresh(id, thread))
   )
 }
+
+export const started = (
+  caller: Caller,
+  input: Input,
+  options: { readonly sessionId?: string | undefined } | undefined
+): Order =>
+  Effect.flatMap(
+    opened(caller, input, options?.sessionId),
+    (session) => driven(caller, session, "start", undefined, options)
+  )
 
 const fresh = (id: string, thread: Thread): Session => ({
   id,
@@ -47,8 +65,12 @@ const fresh = (id: string, thread: Thread): Session => ({
   version: 0
 })
 
-export const replied = (session: Session, text: Content | UserMessage, options: unknown): Order =>
-  Effect.flatMap(readMessage(text), (message) => driven(session, "reply", message, options))
+export const replied = (
+  caller: Caller,
+  session: Session,
+  text: Content | UserMessage,
+  options: unknown
+): Order => Effect.flatMap(readMessage(caller, text), (message) => driven(caller, session, "reply", message, options))
 
 /** Carries an order out. */
 export const chat = (order: Order): Effect.Effect<Outcome<ChatResult>, ChatError | SessionError, Engine> =>

@@ -6,6 +6,7 @@ import { type Reason, SessionError } from "../SessionError.ts"
 import type { ToolCall } from "../ToolCall.ts"
 import { digestOf } from "./journalDigest.ts"
 import { show } from "./json.ts"
+import * as Caller from "./sessionCaller.ts"
 import { findAnswer, findCall, openCalls } from "./sessionThread.ts"
 
 /** Drives the model on. */
@@ -43,14 +44,15 @@ export const resting = (session: Session): Session => {
 }
 
 export const refuse = (
+  { module, operation }: Caller.Caller,
   session: Session,
-  operation: string,
   reason: Reason,
   advice: string,
   toolCallId?: string
 ): SessionError =>
   new SessionError({
     reason,
+    module,
     operation,
     status: session.status,
     sessionId: session.id,
@@ -59,57 +61,85 @@ export const refuse = (
     advice
   })
 
-const waiting = (kind: Kind, id: string): string => {
+const waiting = (caller: Caller.Caller, kind: Kind, id: string): string => {
   const call = show(id)
   switch (kind) {
     case "awaiting_user":
-      return `the question of call ${call} waits for the person; use Session.answer(session, ${call}, answer)`
+      return `the question of call ${call} waits for the person; use ${
+        Caller.instead(caller, "answer", call, "answer")
+      }`
     case "awaiting_approval":
-      return `call ${call} waits for consent; use Session.approve(session, ${call}) or Session.deny(session, ${call})`
+      return `call ${call} waits for consent; use ${Caller.instead(caller, "approve", call)} or ${
+        Caller.instead(caller, "deny", call)
+      }`
     case "awaiting_tools":
-      return `call ${call} is yours to run; use Session.submitToolResult(session, ${call}, result)`
+      return `call ${call} is yours to run; use ${Caller.instead(caller, "submitToolResult", call, "result")}`
   }
 }
 
-const inErrorState = (session: Session, operation: string): SessionError => {
+/** What to do about a session: what it waits for, or else what can be done to it. */
+const next = (caller: Caller.Caller, session: Session, otherwise: string): string => {
+  const kind = waitsFor(session)
+  return kind === undefined ? otherwise : waiting(caller, kind, pending[kind](session)[0]!)
+}
+
+const free = (caller: Caller.Caller): string => `use ${Caller.reply(caller)} or ${Caller.goOn(caller)}`
+
+const inErrorState = (caller: Caller.Caller, session: Session): SessionError => {
   const [unknown] = session.unknownOutcomes
+  const recover = Caller.instead(caller, "recover")
   return refuse(
+    caller,
     session,
-    operation,
     "in_error_state",
     unknown === undefined
-      ? "use Session.recover(session) and go on from there"
-      : `nobody knows whether call ${show(unknown.id)} took effect; use Session.resolve(session, ${
-        show(unknown.id)
-      }, result), or Session.recover(session) to tell the model so`
+      ? `use ${recover} and go on from there`
+      : `nobody knows whether call ${show(unknown.id)} took effect; use ${
+        Caller.instead(caller, "resolve", show(unknown.id), "result")
+      }, or ${recover} to tell the model so`
   )
 }
 
 /** Why the model cannot be asked now. */
-export const driveRefusal = (session: Session, operation: Drive, now: number): SessionError | undefined => {
-  if (session.status === "error") return inErrorState(session, operation)
+export const driveRefusal = (
+  caller: Caller.Caller,
+  session: Session,
+  operation: Drive,
+  now: number
+): SessionError | undefined => {
+  if (session.status === "error") return inErrorState(caller, session)
   const kind = operation === "reply"
     ? kinds.slice(1).find((kind) => pending[kind](session).length > 0)
     : waitsFor(session)
   if (kind !== undefined) {
     const id = pending[kind](session)[0]!
     const isAlone = kind === "awaiting_user" && kinds.slice(1).every((other) => pending[other](session).length === 0)
-    const advice = isAlone ? `${waiting(kind, id)} or Session.reply(session, text)` : waiting(kind, id)
-    return refuse(session, operation, kind, advice, id)
+    const advice = isAlone ? `${waiting(caller, kind, id)} or ${Caller.reply(caller)}` : waiting(caller, kind, id)
+    return refuse(caller, session, kind, advice, id)
   }
   const open = openCalls(session)
   const [first] = open
   if (operation === "reply" && first !== undefined) {
-    const advice = `call ${show(first.id)} has no result yet; use Session.continue(session)`
-    return refuse(session, operation, "unfinished_turn", advice, first.id)
+    const advice = `call ${show(first.id)} has no result yet; use ${Caller.goOn(caller)}`
+    return refuse(caller, session, "unfinished_turn", advice, first.id)
   }
   for (const { id } of open) {
-    const approval = session.pendingApprovals.find(({ toolCall }) => toolCall.id === id)
+    const approval = approvalOf(session, id)
     const refusal = approval?.decision?._tag === "Approved"
-      ? consentRefusal(session, operation, approval, approval.decision.digest, now)
+      ? consentRefusal(caller, session, approval, approval.decision.digest, now)
       : undefined
     if (refusal !== undefined) return refusal
   }
+}
+
+/** What is known of the consent to a call. */
+export const approvalOf = ({ pendingApprovals }: Session, id: string): PendingApproval | undefined =>
+  pendingApprovals.find(({ toolCall }) => toolCall.id === id)
+
+/** What was decided about a call, if it is the one that was shown. */
+export const decisionOf = (session: Session, call: ToolCall): PendingApproval["decision"] => {
+  const decision = approvalOf(session, call.id)?.decision
+  return decision?._tag === "Approved" && decision.digest !== digest(call) ? undefined : decision
 }
 
 /** What consent is bound to. */
@@ -121,93 +151,96 @@ export const digest = (call: ToolCall): string =>
 
 /** Consent counts for one call as it was shown, and for a time. */
 export const consentRefusal = (
+  caller: Caller.Caller,
   session: Session,
-  operation: string,
   approval: PendingApproval,
   shown: string | undefined,
   now: number
 ): SessionError | undefined => {
   const { id } = approval.toolCall
+  const deny = Caller.instead(caller, "deny", show(id))
   const made = findCall(session.thread, id)
   const isSame = made !== undefined && digest(made) === approval.digest && digest(approval.toolCall) === approval.digest
   if (!isSame || (shown !== undefined && shown !== approval.digest)) {
-    const advice = `call ${show(id)} is not the one that was shown; use Session.deny(session, ${show(id)})`
-    return refuse(session, operation, "approval_mismatch", advice, id)
+    const advice = `call ${show(id)} is not the one that was shown; use ${deny}`
+    return refuse(caller, session, "approval_mismatch", advice, id)
   }
   if (approval.expiresAt !== undefined && now >= approval.expiresAt) {
-    const advice = `the time to consent to call ${show(id)} is over; use Session.deny(session, ${
-      show(id)
-    }), the model may ask again`
-    return refuse(session, operation, "approval_expired", advice, id)
+    const advice = `the time to consent to call ${show(id)} is over; use ${deny}, the model may ask again`
+    return refuse(caller, session, "approval_expired", advice, id)
   }
+}
+
+/** A decision counts once. */
+export const usedRefusal = (
+  caller: Caller.Caller,
+  session: Session,
+  toolCallId: string,
+  state: "is decided" | "has its result"
+): SessionError => {
+  const rest = next(caller, session, `use ${Caller.goOn(caller)}`)
+  const advice = `call ${show(toolCallId)} ${state}, and a decision counts once; ${rest}`
+  return refuse(caller, session, "approval_used", advice, toolCallId)
 }
 
 /** Why this call cannot be answered this way. */
 export const submissionRefusal = (
+  caller: Caller.Caller,
   session: Session,
   operation: Submission,
   toolCallId: string
 ): SessionError | undefined => {
-  if (session.status === "error") return inErrorState(session, operation)
+  if (session.status === "error") return inErrorState(caller, session)
   const kind = kindOf[operation]
   const isApproval = kind === "awaiting_approval"
   const known = isApproval ? session.pendingApprovals.map(({ toolCall }) => toolCall.id) : pending[kind](session)
   if (known.includes(toolCallId)) return undefined
   const other = kinds.find((other) => other !== kind && pending[other](session).includes(toolCallId))
-  if (other !== undefined) return refuse(session, operation, other, waiting(other, toolCallId), toolCallId)
+  if (other !== undefined) return refuse(caller, session, other, waiting(caller, other, toolCallId), toolCallId)
   const waits = pending[kind](session)
   if (isApproval && findAnswer(session.thread, toolCallId) !== undefined) {
-    const advice = `call ${show(toolCallId)} has its result, and a decision counts once; use Session.continue(session)`
-    return refuse(session, operation, "approval_used", advice, toolCallId)
+    return usedRefusal(caller, session, toolCallId, "has its result")
   }
   if (waits.length > 0) {
-    const advice = `no call ${show(toolCallId)} waits for it; ${waiting(kind, waits[0]!)}`
-    return refuse(session, operation, "unknown_tool_call_id", advice, toolCallId)
+    const advice = `no call ${show(toolCallId)} waits for it; ${waiting(caller, kind, waits[0]!)}`
+    return refuse(caller, session, "unknown_tool_call_id", advice, toolCallId)
   }
   const first = waitsFor(session)
-  if (first !== undefined) {
-    const advice = `call ${show(toolCallId)} does not wait for it; ${waiting(first, pending[first](session)[0]!)}`
-    return refuse(session, operation, first, advice, toolCallId)
-  }
-  const advice = "nothing waits for it; use Session.reply(session, text) or Session.continue(session)"
-  return refuse(session, operation, "nothing_pending", advice, toolCallId)
+  const what = first === undefined ? "nothing waits for it" : `call ${show(toolCallId)} does not wait for it`
+  return refuse(
+    caller,
+    session,
+    first ?? "nothing_pending",
+    `${what}; ${next(caller, session, free(caller))}`,
+    toolCallId
+  )
 }
 
 /** Why nobody can say what became of this call. */
-export const resolveRefusal = (session: Session, toolCallId: string): SessionError | undefined => {
+export const resolveRefusal = (
+  caller: Caller.Caller,
+  session: Session,
+  toolCallId: string
+): SessionError | undefined => {
   const { unknownOutcomes } = session
   if (unknownOutcomes.some(({ id }) => id === toolCallId)) return undefined
   const [first] = unknownOutcomes
   if (first !== undefined) {
-    const advice = `what became of call ${show(toolCallId)} is known; use Session.resolve(session, ${
-      show(first.id)
-    }, result)`
-    return refuse(session, "resolve", "unknown_tool_call_id", advice, toolCallId)
+    const resolve = Caller.instead(caller, "resolve", show(first.id), "result")
+    const advice = `what became of call ${show(toolCallId)} is known; use ${resolve}`
+    return refuse(caller, session, "unknown_tool_call_id", advice, toolCallId)
   }
-  if (session.status === "error") return inErrorState(session, "resolve")
-  const kind = waitsFor(session)
-  return kind === undefined
-    ? refuse(
-      session,
-      "resolve",
-      "nothing_pending",
-      "no outcome is in doubt; use Session.reply(session, text) or Session.continue(session)",
-      toolCallId
-    )
-    : refuse(
-      session,
-      "resolve",
-      kind,
-      `no outcome is in doubt; ${waiting(kind, pending[kind](session)[0]!)}`,
-      toolCallId
-    )
+  if (session.status === "error") return inErrorState(caller, session)
+  const advice = `no outcome is in doubt; ${next(caller, session, free(caller))}`
+  return refuse(caller, session, waitsFor(session) ?? "nothing_pending", advice, toolCallId)
 }
 
-export const recoverRefusal = (session: Session): SessionError | undefined => {
-  if (session.status === "error") return undefined
-  const kind = waitsFor(session)
-  const advice = kind === undefined
-    ? "nothing went wrong; use Session.reply(session, text) or Session.continue(session)"
-    : `nothing went wrong; ${waiting(kind, pending[kind](session)[0]!)}`
-  return refuse(session, "recover", "not_in_error_state", advice)
-}
+export const recoverRefusal = (caller: Caller.Caller, session: Session): SessionError | undefined =>
+  session.status === "error"
+    ? undefined
+    : refuse(
+      caller,
+      session,
+      "not_in_error_state",
+      `nothing went wrong; ${next(caller, session, free(caller))}`
+    )

@@ -6,7 +6,8 @@ import {
   type SessionError,
   type StepResult,
   Tool,
-  type ToolError
+  type ToolError,
+  type ValidationError
 } from "@allm/core"
 import { Context, Effect } from "effect"
 import { describe, expect, test } from "tstyche"
@@ -19,6 +20,7 @@ const session = Session.make({ id: "s" })
 type Chat = Session.Outcome<ChatResult.ChatResult>
 type Step = Session.Outcome<StepResult.StepResult>
 type Failure = Allm.ChatError | SessionError.SessionError
+type Refusal = SessionError.SessionError | ValidationError.ValidationError
 
 describe("asking the model", () => {
   test("it needs an engine and gives session and result", () => {
@@ -41,9 +43,9 @@ describe("asking the model", () => {
 describe("answering what is pending", () => {
   test("it needs nothing", () => {
     expect(Session.answer(session, "c0", "x")).type.toBe<
-      Effect.Effect<Session.Session, SessionError.SessionError | ToolError.EncodingFailed>
+      Effect.Effect<Session.Session, Refusal | ToolError.EncodingFailed>
     >()
-    expect(Session.approve(session, "c0")).type.toBe<Effect.Effect<Session.Session, SessionError.SessionError>>()
-    expect(Session.deny(session, "c0")).type.toBe<Effect.Effect<Session.Session, SessionError.SessionError>>()
+    expect(Session.approve(session, "c0")).type.toBe<Effect.Effect<Session.Session, Refusal>>()
+    expect(Session.deny(session, "c0")).type.toBe<Effect.Effect<Session.Session, Refusal>>()
   })
 })
