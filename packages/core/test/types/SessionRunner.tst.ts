@@ -11,7 +11,8 @@ import {
   type StoreError,
   Tool,
   type ToolError,
-  ToolJournal
+  ToolJournal,
+  type ValidationError
 } from "@allm/core"
 import { Context, Effect, type Layer, type Stream } from "effect"
 import { describe, expect, test } from "tstyche"
@@ -76,12 +77,19 @@ describe("answering what is pending", () => {
     expect(SessionRunner.answer("s", "c0", "x")).type.toBe<
       Effect.Effect<
         Session.Session,
-        SessionError.SessionError | ToolError.EncodingFailed | SessionRunner.RunnerError,
+        | SessionError.SessionError
+        | ValidationError.ValidationError
+        | ToolError.EncodingFailed
+        | SessionRunner.RunnerError,
         Runner
       >
     >()
     expect(SessionRunner.approve("s", "c0")).type.toBe<
-      Effect.Effect<Session.Session, SessionError.SessionError | SessionRunner.RunnerError, Runner>
+      Effect.Effect<
+        Session.Session,
+        SessionError.SessionError | ValidationError.ValidationError | SessionRunner.RunnerError,
+        Runner
+      >
     >()
   })
 })
@@ -96,6 +104,10 @@ test("modify adds what the change fails with and needs, but for the journal", ()
     })
 
   expect(SessionRunner.modify("s", change)).type.toBe<
-    Effect.Effect<Session.Outcome<number>, "no" | SessionRunner.RunnerError, Runner | Mail>
+    Effect.Effect<
+      Session.Outcome<number>,
+      "no" | ValidationError.ValidationError | SessionRunner.RunnerError,
+      Runner | Mail
+    >
   >()
 })
