@@ -1,6 +1,6 @@
 import { Adapter, AdapterError, Allm, Engine, Fake, Telemetry, Tool } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, HashMap, Layer, Logger, LogLevel, Metric, Schema, TestClock } from "effect"
+import { Effect, Fiber, HashMap, Layer, Logger, LogLevel, Metric, Schedule, Schema, TestClock } from "effect"
 
 interface Line {
   readonly text: string
@@ -50,6 +50,29 @@ describe("Log lines", () => {
         toolName: "logging",
         toolCallId: "c0"
       })
+    }))
+
+  it.effect("tell of each time a handler is run again, and why", () =>
+    Effect.gen(function*() {
+      let attempts = 0
+      const flaky = Tool.make("flaky", {
+        description: "Succeeds at last",
+        retry: Schedule.spaced("1 second"),
+        handler: () => Effect.suspend(() => ++attempts < 3 ? Effect.fail(`no ${attempts}`) : Effect.succeed("yes"))
+      })
+      const lines = yield* Allm.step("hi", { tools: [flaky], requestId: "r1" }).pipe(
+        Effect.provide(Fake.engine({ script: [call("c0", "flaky"), Fake.finish("tool_calls")] })),
+        withLog,
+        overTime
+      )
+
+      const repeated = lines.filter((line) => line.text.includes("tool call repeated"))
+      assert.deepStrictEqual(repeated.map(({ annotations }) => annotations), [
+        { requestId: "r1", toolName: "flaky", toolCallId: "c0" },
+        { requestId: "r1", toolName: "flaky", toolCallId: "c0" }
+      ])
+      assert.include(repeated[0]?.text, "handler_failed")
+      assert.include(repeated[0]?.text, "DEBUG")
     }))
 
   it.effect("about a tool that crashed carry them too", () =>

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Either from "effect/Either"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import type * as Schedule from "effect/Schedule"
 import type { ToolEvent } from "../Event.ts"
 import { isReserved } from "../HaltReason.ts"
 import * as OnToolError from "../OnToolError.ts"
@@ -248,10 +249,7 @@ export class Course {
     )
     if (tool.retry !== undefined) {
       effect = Effect.catchAllDefect(effect, (defect) => Effect.fail(fromCause(call.ids, Cause.die(defect))))
-      effect = Effect.retry(effect as Effect.Effect<ToolResult.ToolOutcome, ToolError.ToolError>, {
-        schedule: tool.retry,
-        while: isTransient
-      })
+      effect = repeated(effect as Effect.Effect<ToolResult.ToolOutcome, ToolError.ToolError>, tool.retry)
     }
     this.run(call, effect, (exit) => this.executed(call, tool, exit))
   }
@@ -570,6 +568,23 @@ const encodingFailed = (ids: Ids, exit: Exit.Exit<unknown, unknown>): ToolError.
     ? new ToolError.EncodingFailed({ ...failure, ...ids }, unchecked)
     : new ToolError.EncodingFailed({ ...ids, path: [], detail: "the encoder failed", cause: exit.cause }, unchecked)
 }
+
+/** Runs a handler again as its schedule says, and tells operators each time it does. */
+const repeated = (
+  attempt: Effect.Effect<ToolResult.ToolOutcome, ToolError.ToolError>,
+  schedule: Schedule.Schedule<unknown, ToolError.ToolError>
+): Effect.Effect<ToolResult.ToolOutcome, ToolError.ToolError> =>
+  Effect.suspend(() => {
+    let last: ToolError.ToolError | undefined
+    const again = Effect.suspend(() =>
+      last === undefined ? attempt : Effect.zipRight(Effect.logDebug("tool call repeated", last.message), attempt)
+    )
+    const noted = Effect.tapError(again, (error) =>
+      Effect.sync(() => {
+        last = error
+      }))
+    return Effect.retry(noted, { schedule, while: isTransient })
+  })
 
 // Running a handler again can help when it said no or crashed; wrong arguments stay wrong.
 const isTransient = (error: ToolError.ToolError): boolean =>
