@@ -1,5 +1,5 @@
-/** A policy decides about every failed call: tell the model, put a value in its place, or stop. */
-import { OnToolError, Tool, ToolCall, ToolRunner } from "@allm/core"
+/** A policy decides about every failed call: tell the model, put a value in its place, or end the chat. */
+import { Allm, Fake, OnToolError, Tool } from "@allm/core"
 import { Console, Effect, Logger, LogLevel, Schema } from "effect"
 
 class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", { retryAfter: Schema.Number }) {}
@@ -24,11 +24,10 @@ const getWeather = Tool.make("get_weather", {
   }
 })
 
-const run = (cities: ReadonlyArray<string>) =>
-  ToolRunner.run(
-    cities.map((city) => ToolCall.make({ id: city, name: "get_weather", arguments: { city } })),
-    [getWeather],
-    {
+const chat = (...cities: ReadonlyArray<string>) =>
+  Effect.gen(function*() {
+    const { finalResponse, haltedReason, steps } = yield* Allm.chat(`The weather in ${cities.join(" and ")}?`, {
+      tools: [getWeather],
       onToolError: (_call, error) => {
         // A crash is a bug of ours: the model cannot help.
         if (error._tag !== "HandlerFailed") return OnToolError.halt
@@ -37,15 +36,24 @@ const run = (cities: ReadonlyArray<string>) =>
           ? OnToolError.continueWith({ degrees: 19, cached: true })
           : OnToolError.continue()
       }
+    })
+    for (const { content, toolCallId } of steps.flatMap((step) => step.toolResults)) {
+      yield* Console.log(`  ${toolCallId}: ${content}`)
     }
-  ).pipe(
-    Effect.tap(({ messages }) => Effect.forEach(messages, (m) => Console.log(`${m.toolCallId}: ${m.content}`))),
-    Effect.tap(({ halt }) => Console.log(`halt: ${halt?.reason ?? "none"}`))
+    yield* Console.log(`${haltedReason}: ${finalResponse.outputText || "(no answer)"}`)
+  }).pipe(
+    Effect.provide(Fake.engine({
+      scripts: [
+        [
+          ...cities.map((city) => Fake.toolCall({ id: city, name: "get_weather", arguments: { city } })),
+          Fake.finish("tool_calls")
+        ],
+        [Fake.text("About 20 degrees. There is no Atlantis."), Fake.finish("stop")]
+      ]
+    }))
   )
 
-// The crash is also a warning in the log, with its cause. It would only blur the picture here.
-const program = Effect.zipRight(run(["Lima", "Oslo", "Atlantis"]), run(["Lima", "Rome"])).pipe(
-  Logger.withMinimumLogLevel(LogLevel.Error)
-)
+const program = Effect.zipRight(chat("Lima", "Oslo", "Atlantis"), chat("Lima", "Rome"))
 
-Effect.runPromise(program)
+// The crash is also a warning in the log, with its cause. It would only blur the picture here.
+Effect.runPromise(Logger.withMinimumLogLevel(program, LogLevel.Error))

@@ -1,5 +1,5 @@
-/** What a tool needs stands in the type of the run, and comes from a layer: one for production, one for tests. */
-import { Tool, ToolCall, ToolRunner, type ValidationError } from "@allm/core"
+/** What a tool needs stands in the type of the chat, and comes from a layer: one for production, one for tests. */
+import { Allm, type Engine, Fake, Tool } from "@allm/core"
 import { Console, Context, Effect, Layer, Schema } from "effect"
 
 class Inventory extends Context.Tag("Inventory")<Inventory, {
@@ -22,26 +22,28 @@ const order = Tool.make("order", {
   handler: ({ count, item }) => Effect.flatMap(Orders, (orders) => orders.place(item, count))
 })
 
-const calls = [
-  ToolCall.make({ id: "call_0", name: "check_stock", arguments: { item: "lamp" } }),
-  ToolCall.make({ id: "call_1", name: "order", arguments: { item: "lamp", count: 2 } })
-]
+const Model = Fake.engine({
+  scripts: [
+    [
+      Fake.toolCall({ id: "call_0", name: "check_stock", arguments: { item: "lamp" } }),
+      Fake.toolCall({ id: "call_1", name: "order", arguments: { item: "lamp", count: 2 } }),
+      Fake.finish("tool_calls")
+    ],
+    [Fake.text("Seven lamps are left, two more are on their way."), Fake.finish("stop")]
+  ]
+})
 
 // The type of this effect names both services. Leave a layer out below, and the program does not compile.
-const batch: Effect.Effect<
-  ToolRunner.RunResult,
-  ToolRunner.UnknownTool | ValidationError.ValidationError,
-  Inventory | Orders
-> = ToolRunner.run(calls, [checkStock, order])
+const program: Effect.Effect<void, Allm.ChatError, Engine.Engine | Inventory | Orders> = Effect.gen(function*() {
+  const { finalResponse, steps } = yield* Allm.chat("Are there lamps? Order two.", { tools: [checkStock, order] })
+
+  for (const { content } of steps.flatMap((step) => step.toolResults)) yield* Console.log(`  ${content}`)
+  yield* Console.log(finalResponse.outputText)
+})
 
 const InMemory = Layer.mergeAll(
   Layer.succeed(Inventory, { count: () => Effect.succeed(7) }),
   Layer.succeed(Orders, { place: (item, count) => Effect.succeed(`ordered ${count} × ${item}`) })
 )
 
-const program = batch.pipe(
-  Effect.flatMap(({ messages }) => Effect.forEach(messages, (m) => Console.log(`${m.toolCallId}: ${m.content}`))),
-  Effect.provide(InMemory)
-)
-
-Effect.runPromise(program)
+Effect.runPromise(Effect.provide(program, Layer.merge(Model, InMemory)))
