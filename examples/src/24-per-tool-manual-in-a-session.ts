@@ -1,6 +1,6 @@
 /** A browser, a phone, another machine: one tool is theirs to run, and the session waits for what they come to. */
-import { Fake, Session, Tool } from "@allm/core"
-import { Console, Effect, Schema } from "effect"
+import { Fake, Session, Tool, type ToolCall } from "@allm/core"
+import { Array, Console, Effect, Schema } from "effect"
 
 const readPage = Tool.make("read_page", {
   description: "Reads the page the person looks at",
@@ -29,6 +29,12 @@ const Assistant = Fake.engine({
 const waits = ({ pendingToolCalls, status }: Session.Session) =>
   Console.log(`${status}: ${pendingToolCalls.map(({ id, name }) => `${id} ${name}`).join(", ") || "nothing waits"}`)
 
+// Stands in for the browser, whose page has no Send button.
+const submit = (session: Session.Session, call: ToolCall.ToolCall) =>
+  JSON.stringify(call.arguments) === `{"button":"Send"}`
+    ? Session.submitToolResult(session, call.id, { reason: "no such button" }, { isError: true })
+    : Session.submitToolResult(session, call.id, "clicked")
+
 const program = Effect.gen(function*() {
   const { session } = yield* Session.start("Accept the terms and send the form")
   yield* waits(session)
@@ -38,12 +44,13 @@ const program = Effect.gen(function*() {
   yield* Console.log(refused.message)
 
   // Results come in whatever order the browser has them.
-  const one = yield* Session.submitToolResult(session, "call_2", { reason: "no such button" }, { isError: true })
-  yield* waits(one)
-  const both = yield* Session.submitToolResult(one, "call_1", "clicked")
-  yield* waits(both)
+  const ready = yield* Effect.reduce(
+    Array.reverse(session.pendingToolCalls),
+    session,
+    (session, call) => Effect.tap(submit(session, call), waits)
+  )
 
-  const { result } = yield* Session.continue(both)
+  const { result } = yield* Session.continue(ready)
   // History has them in the order of the calls.
   yield* Effect.forEach(
     result.thread.messages.filter((message) => message.role === "tool"),

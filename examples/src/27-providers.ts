@@ -16,19 +16,23 @@ const options = { tools: [getWeather], maxTurns: 5 }
 
 const call = (id: string, city: string) => Fake.toolCall({ id, name: "get_weather", arguments: { city } })
 
+type Engines = Layer.Layer<Engine.Engine, ConfigError.ConfigError, HttpClient.HttpClient>
+
 // `engineConfig` reads the key of its provider: OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY.
-const engines: Record<string, Layer.Layer<Engine.Engine, ConfigError.ConfigError, HttpClient.HttpClient>> = {
-  openai: OpenAi.engineConfig({ ...options, model: "gpt-5-mini" }),
-  anthropic: Anthropic.engineConfig({ ...options, model: "claude-haiku-4-5" }),
-  google: Google.engineConfig({ ...options, model: "gemini-flash-latest" }),
-  ollama: OpenAiChat.engine({ ...options, model: "qwen3", baseUrl: "http://localhost:11434/v1" }),
-  fake: Fake.engine({
-    ...options,
-    scripts: [
-      [call("call_0", "Oslo"), call("call_1", "Rome"), Fake.finish("tool_calls")],
-      [Fake.text("Both are "), Fake.text("clear."), Fake.usage({ totalTokens: 42 }), Fake.finish("stop")]
-    ]
-  })
+const engines: Record<string, (model: string) => Engines> = {
+  openai: (model) => OpenAi.engineConfig({ ...options, model }),
+  anthropic: (model) => Anthropic.engineConfig({ ...options, model }),
+  google: (model) => Google.engineConfig({ ...options, model }),
+  ollama: (model) => OpenAiChat.engine({ ...options, model, baseUrl: "http://localhost:11434/v1" }),
+  fake: (model) =>
+    Fake.engine({
+      ...options,
+      model,
+      scripts: [
+        [call("call_0", "Oslo"), call("call_1", "Rome"), Fake.finish("tool_calls")],
+        [Fake.text("Both are "), Fake.text("clear."), Fake.usage({ totalTokens: 42 }), Fake.finish("stop")]
+      ]
+    })
 }
 
 const program = Stream.runForEach(Allm.stream("How is the weather in Oslo and in Rome?"), (event) => {
@@ -44,9 +48,12 @@ const program = Stream.runForEach(Allm.stream("How is the weather in Oslo and in
   }
 })
 
+// As in `ALLM_MODEL=google/gemini-flash-latest`.
 const Assistant = Layer.unwrapEffect(Effect.gen(function*() {
-  const provider = yield* Config.withDefault(Config.string("ALLM_PROVIDER"), "fake")
-  return engines[provider] ?? Layer.die(`no provider ${provider}; there are ${Object.keys(engines).join(", ")}`)
+  const chosen = yield* Config.withDefault(Config.string("ALLM_MODEL"), "fake/scripted")
+  const [provider = "", ...model] = chosen.split("/")
+  return engines[provider]?.(model.join("/")) ??
+    Layer.die(`no ${provider}; there are ${Object.keys(engines).join(", ")}`)
 }))
 
 Effect.runPromise(program.pipe(Effect.provide(Assistant), Effect.provide(FetchHttpClient.layer)))
