@@ -160,6 +160,20 @@ export interface Options<T extends Tool.Any = never, RE = never, RH = never, RP 
  * Makes an engine on the adapter in use. What its tools and functions need is taken here, once. Wrong options throw a
  * `ValidationError` at once.
  *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const engine = yield* Engine.make({ model: "small" })
+ *   const response = yield* Effect.provideService(Allm.generate("Hi"), Engine.Engine, engine)
+ *   return response.outputText
+ * }).pipe(Effect.provide(Fake.layer({ script: [Fake.text("Hello"), Fake.finish("stop")] })))
+ *
+ * assert.strictEqual(Effect.runSync(program), "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -256,6 +270,20 @@ export const withSettings: {
 /**
  * The same engine with another model.
  *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.zipRight(Fake.requests),
+ *   Effect.updateService(Engine.Engine, Engine.withModel("small")),
+ *   Effect.provide(Fake.engine({ model: "large", script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program)[0]?.model, "small")
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -266,6 +294,27 @@ export const withModel: {
 
 /**
  * The same engine with more in the context of its handlers.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake, Tool } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const whoAmI = Tool.make("who_am_i", {
+ *   description: "Tells who asks",
+ *   handler: (_params, { context }) => String(context["userId"])
+ * })
+ *
+ * const program = Effect.map(Allm.step("Who am I?"), ({ toolResults }) => toolResults[0]?.content).pipe(
+ *   Effect.updateService(Engine.Engine, Engine.withContext({ userId: "u7" })),
+ *   Effect.provide(Fake.engine({
+ *     tools: [whoAmI],
+ *     script: [Fake.toolCall({ id: "c0", name: "who_am_i" }), Fake.finish("tool_calls")]
+ *   }))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program), "u7")
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -278,6 +327,20 @@ export const withContext: {
 /**
  * The same engine with these parameters for its provider.
  *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.zipRight(Fake.requests),
+ *   Effect.updateService(Engine.Engine, Engine.withParams({ seed: 7 })),
+ *   Effect.provide(Fake.engine({ params: { top_k: 5 }, script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.deepStrictEqual(Effect.runSync(program)[0]?.options, { top_k: 5, seed: 7 })
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -289,6 +352,21 @@ export const withParams: {
 /**
  * The same engine with these tools besides its own: one of the same name is replaced in its place, others come last. Tools
  * that need services go to `Engine.layer` or to the call instead, which can ask for them.
+ *
+ * @example
+ * ```ts
+ * import { Engine, Fake, Tool } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const ping = Tool.make("ping", { description: "Answers", handler: () => "pong" })
+ *
+ * const names = Effect.map(Engine.Engine, ({ tools }) => tools.map(({ name }) => name)).pipe(
+ *   Effect.updateService(Engine.Engine, Engine.withTools([ping])),
+ *   Effect.provide(Fake.engine({ script: [] }))
+ * )
+ *
+ * assert.deepStrictEqual(Effect.runSync(names), ["ping"])
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -309,6 +387,17 @@ export const withTools: {
 /**
  * An engine's tools with those of a call: one of the same name is replaced in its place, others come last.
  *
+ * @example
+ * ```ts
+ * import { Engine, Tool } from "@allm/core"
+ *
+ * const slow = Tool.make("search", { description: "Searches slowly" })
+ * const fast = Tool.make("search", { description: "Searches" })
+ * const read = Tool.make("read", { description: "Reads" })
+ *
+ * assert.deepStrictEqual(Engine.mergeTools([slow, read], [fast]), [fast, read])
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -324,6 +413,18 @@ export const mergeTools = (
 
 /**
  * Settings over settings: what is given beats what was there, `params`, `context` and `budget` are merged.
+ *
+ * @example
+ * ```ts
+ * import { Engine } from "@allm/core"
+ *
+ * const settings: Engine.Settings = { model: "large", context: { userId: "u7" } }
+ *
+ * assert.deepStrictEqual(Engine.merge(settings, { model: "small", context: { locale: "nb" } }), {
+ *   model: "small",
+ *   context: { userId: "u7", locale: "nb" }
+ * })
+ * ```
  *
  * @since 0.1.0
  * @category combinators

@@ -279,6 +279,14 @@ export type ToolEvent =
 /**
  * Tells whether a value is an event.
  *
+ * @example
+ * ```ts
+ * import { Event } from "@allm/core"
+ *
+ * assert.strictEqual(Event.isEvent({ _tag: "TextDelta", delta: "Hel" }), true)
+ * assert.strictEqual(Event.isEvent({ _tag: "TextDelta", delta: 7 }), false)
+ * ```
+ *
  * @since 0.1.0
  * @category guards
  */

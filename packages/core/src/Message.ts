@@ -193,6 +193,14 @@ export interface Options {
 /**
  * Makes the message that sets the stage.
  *
+ * @example
+ * ```ts
+ * import { Message } from "@allm/core"
+ *
+ * assert.strictEqual(Message.system("Be brief.").role, "system")
+ * assert.throws(() => Message.system(7 as never), /content/)
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -221,6 +229,15 @@ export const user = (content: Content, options?: Options): UserMessage =>
 /**
  * Makes a message of the model.
  *
+ * @example
+ * ```ts
+ * import { Message, ToolCall } from "@allm/core"
+ *
+ * const toolCall = ToolCall.make({ id: "c0", name: "ping", arguments: {} })
+ *
+ * assert.deepStrictEqual(Message.assistant("", { toolCalls: [toolCall] }).toolCalls, [toolCall])
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -231,6 +248,16 @@ export const assistant = (
 
 /**
  * Makes the answer to a tool call.
+ *
+ * @example
+ * ```ts
+ * import { Message } from "@allm/core"
+ *
+ * const failed = Message.tool("c0", "{\"error\":\"no such city\"}", { isError: true })
+ *
+ * assert.strictEqual(failed.toolCallId, "c0")
+ * assert.strictEqual(failed.isError, true)
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -252,6 +279,17 @@ export const tool = (
   })
 
 /**
+ * Makes a part of text, to stand beside images.
+ *
+ * @example
+ * ```ts
+ * import { Message } from "@allm/core"
+ *
+ * const message = Message.user([Message.text("What is this?"), Message.image("https://example.com/cat.png")])
+ *
+ * assert.strictEqual(message.content.length, 2)
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -321,6 +359,15 @@ export const validate = (input: unknown): Either.Either<Message, ValidationError
 
 /**
  * The text of a message: its string content, or its text parts put together.
+ *
+ * @example
+ * ```ts
+ * import { Message } from "@allm/core"
+ *
+ * const message = Message.user([Message.text("What is "), Message.text("this?")])
+ *
+ * assert.strictEqual(Message.toText(message), "What is this?")
+ * ```
  *
  * @since 0.1.0
  * @category combinators

@@ -51,6 +51,23 @@ export {
   /**
    * Tells the model about the failure and goes on.
    *
+   * @example
+   * ```ts
+   * import { OnToolError, Tool, ToolCall, ToolRunner } from "@allm/core"
+   * import { Effect } from "effect"
+   *
+   * const flaky = Tool.make("flaky", { description: "Fails", handler: () => Effect.fail("offline") })
+   *
+   * const { halt, messages } = Effect.runSync(
+   *   ToolRunner.run([ToolCall.make({ id: "c0", name: "flaky", arguments: {} })], [flaky], {
+   *     onToolError: () => OnToolError.continue()
+   *   })
+   * )
+   *
+   * assert.strictEqual(halt, undefined)
+   * assert.strictEqual(messages[0]?.content, "{\"error\":\"offline\"}")
+   * ```
+   *
    * @since 0.1.0
    * @category constructors
    */
@@ -92,6 +109,15 @@ export const halt: Decision = { [TypeId]: TypeId, _tag: "Halt" }
 
 /**
  * Tells whether a value is a decision made here.
+ *
+ * @example
+ * ```ts
+ * import { OnToolError } from "@allm/core"
+ *
+ * assert.strictEqual(OnToolError.isDecision("continue"), true)
+ * assert.strictEqual(OnToolError.isDecision(OnToolError.continueWith(0)), true)
+ * assert.strictEqual(OnToolError.isDecision({ _tag: "Continue" }), false)
+ * ```
  *
  * @since 0.1.0
  * @category guards

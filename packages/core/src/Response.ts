@@ -72,6 +72,16 @@ export const text = (self: Response): string | undefined =>
 /**
  * Makes a response; what is left out is absent or empty.
  *
+ * @example
+ * ```ts
+ * import { Response } from "@allm/core"
+ *
+ * const response = Response.make({ outputText: "Hello", finishReason: "stop" })
+ *
+ * assert.deepStrictEqual(response.toolCalls, [])
+ * assert.deepStrictEqual(response.usage, {})
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */

@@ -397,6 +397,19 @@ export const declaration = (tool: Any): Declaration => ({
 /**
  * Makes a declared tool runnable again. Its arguments are validated against the declared JSON Schema.
  *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolRunner } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const declared = Tool.declaration(Tool.make("ping", { description: "Answers" }))
+ * const ping = Tool.attach(declared, () => "pong")
+ *
+ * const run = ToolRunner.run([ToolCall.make({ id: "c0", name: "ping", arguments: {} })], [ping])
+ *
+ * assert.strictEqual(Effect.runSync(run).messages[0]?.content, "pong")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -417,6 +430,17 @@ export const attach = <Ret>(
 /**
  * Checks a declaration of unknown origin and reports every problem with it.
  *
+ * @example
+ * ```ts
+ * import { Tool } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * const declared = { name: "ping", description: "Answers", inputSchema: { type: "object" } }
+ *
+ * assert.strictEqual(Either.isRight(Tool.validate(declared)), true)
+ * assert.strictEqual(Either.isLeft(Tool.validate({ ...declared, name: "no spaces, please" })), true)
+ * ```
+ *
  * @since 0.1.0
  * @category decoding
  */
@@ -425,6 +449,16 @@ export const validate = (input: unknown): Either.Either<Declaration, ValidationE
 
 /**
  * Tells whether a value is a tool made here.
+ *
+ * @example
+ * ```ts
+ * import { Tool } from "@allm/core"
+ *
+ * const ping = Tool.make("ping", { description: "Answers" })
+ *
+ * assert.strictEqual(Tool.isTool(ping), true)
+ * assert.strictEqual(Tool.isTool({ ...ping }), false)
+ * ```
  *
  * @since 0.1.0
  * @category guards

@@ -101,6 +101,18 @@ export const fromRaw = (input: {
 /**
  * Checks a value of unknown origin and reports every problem with it.
  *
+ * @example
+ * ```ts
+ * import { ToolCall } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * assert.strictEqual(Either.isRight(ToolCall.validate({ id: "c0", name: "add", arguments: { a: 1 } })), true)
+ *
+ * const refused = ToolCall.validate({ id: "", name: "add" })
+ *
+ * assert.match(Either.isLeft(refused) ? refused.left.message : "", /id/)
+ * ```
+ *
  * @since 0.1.0
  * @category decoding
  */

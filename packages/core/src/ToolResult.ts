@@ -158,6 +158,15 @@ class HaltImpl extends Branded implements Halt {
 /**
  * Succeeds with a value, also with one that would otherwise be taken for an Effect, a promise or a result.
  *
+ * @example
+ * ```ts
+ * import { ToolResult } from "@allm/core"
+ *
+ * assert.deepStrictEqual(ToolResult.ok({ degrees: 21 }).value, { degrees: 21 })
+ * // As a bare value this promise would be awaited.
+ * assert.ok(ToolResult.ok(Promise.resolve(1)).value instanceof Promise)
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -201,6 +210,24 @@ export const askUser = (
 /**
  * Ends the loop after this turn. The result becomes the call's message, the reason the run's.
  *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolResult, ToolRunner } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const submit = Tool.make("submit_plan", {
+ *   description: "Hands in the plan",
+ *   handler: () => ToolResult.halt("plan_submitted", "thank you")
+ * })
+ *
+ * const { halt, messages } = Effect.runSync(
+ *   ToolRunner.run([ToolCall.make({ id: "c0", name: "submit_plan", arguments: {} })], [submit])
+ * )
+ *
+ * assert.strictEqual(halt?.reason, "plan_submitted")
+ * assert.strictEqual(messages[0]?.content, "thank you")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -209,6 +236,14 @@ export const halt = (reason: string, result: unknown): Halt & { readonly [TypeId
 
 /**
  * Tells whether a value was made by one of the constructors here.
+ *
+ * @example
+ * ```ts
+ * import { ToolResult } from "@allm/core"
+ *
+ * assert.strictEqual(ToolResult.isToolResult(ToolResult.ok(1)), true)
+ * assert.strictEqual(ToolResult.isToolResult({ _tag: "Ok", value: 1 }), false)
+ * ```
  *
  * @since 0.1.0
  * @category guards

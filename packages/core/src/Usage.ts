@@ -91,6 +91,14 @@ export const add: {
 /**
  * All tokens: the total that was told, or input and output together when both are known.
  *
+ * @example
+ * ```ts
+ * import { Usage } from "@allm/core"
+ *
+ * assert.strictEqual(Usage.totalTokens({ inputTokens: 8, outputTokens: 1 }), 9)
+ * assert.strictEqual(Usage.totalTokens({ inputTokens: 8 }), undefined)
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
