@@ -59,6 +59,8 @@ export interface Service {
 export class Adapter extends Context.Tag("@allm/core/Adapter")<Adapter, Service>() {}
 
 /**
+ * How an adapter presents itself. It is called `custom` unless it is named.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -287,6 +287,8 @@ export class InvalidObject extends Schema.TaggedError<InvalidObject>("@allm/core
 }
 
 /**
+ * An answer as a typed value, and the chat it came from.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -414,6 +416,8 @@ export const unwrap = (response: Response): Either.Either<string, UnwrapError> =
 }
 
 /**
+ * Why a response has no text that may be relied on.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -33,6 +33,8 @@ export interface Collector {
 }
 
 /**
+ * What a collector has to know that no event tells.
+ *
  * @since 0.1.0
  * @category models
  */

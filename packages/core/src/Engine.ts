@@ -147,6 +147,8 @@ export interface Service {
 export class Engine extends Context.Tag("@allm/core/Engine")<Engine, Service>() {}
 
 /**
+ * The settings of an engine, and its tools.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -238,6 +238,8 @@ export const Event = Schema.Union(
 )
 
 /**
+ * Any event: of the model, of the tools or of the loop.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -47,6 +47,8 @@ export type Entry =
 export type Script = ReadonlyArray<Entry>
 
 /**
+ * What a scripted model answers, and how. Give one of `script`, `scripts` and `respond`.
+ *
  * @since 0.1.0
  * @category models
  */

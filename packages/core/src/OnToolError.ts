@@ -9,12 +9,16 @@ import type { ToolCall } from "./ToolCall.ts"
 import type { ToolError } from "./ToolError.ts"
 
 /**
+ * Marks the decisions made here.
+ *
  * @since 0.1.0
  * @category models
  */
 export const TypeId: unique symbol = Symbol.for("@allm/core/OnToolError")
 
 /**
+ * The type of the mark that decisions carry.
+ *
  * @since 0.1.0
  * @category models
  */

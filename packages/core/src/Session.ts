@@ -52,6 +52,8 @@ export const Status = Schema.Literal(
 )
 
 /**
+ * Where a session stands, and so which operations it takes.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -71,6 +73,8 @@ export const Decision = Schema.Union(
 )
 
 /**
+ * Consent to a call or its refusal, not yet carried out.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -92,6 +96,8 @@ export const PendingApproval = Schema.Struct({
 }).annotations({ identifier: "Session.PendingApproval" })
 
 /**
+ * A call that a person has to decide on, and the decision once there is one.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -126,6 +132,8 @@ export const Session = Schema.Struct({
 }).annotations({ identifier: "Session" })
 
 /**
+ * A conversation as plain data: what was said, where it stands, and what it waits for.
+ *
  * @since 0.1.0
  * @category models
  */

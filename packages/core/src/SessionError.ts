@@ -27,6 +27,8 @@ export const Reason = Schema.Literal(
 )
 
 /**
+ * Why a session cannot take an operation now.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -86,6 +86,8 @@ export interface Lease {
 }
 
 /**
+ * Who takes a lease, and for how long.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -114,6 +116,8 @@ export class SessionLease extends Context.Tag("@allm/core/SessionLease")<Session
 }>() {}
 
 /**
+ * The methods of leases, as an implementation has them.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -59,6 +59,8 @@ export {
 export type RunnerError = LeaseHeld | LeaseLost | NotFound | NotSaved | StoreError | JournalError
 
 /**
+ * How a runner holds sessions: under which name, for how long, and how long it waits for one.
+ *
  * @since 0.1.0
  * @category models
  */

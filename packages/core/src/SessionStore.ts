@@ -65,6 +65,8 @@ export class NotFound extends Schema.TaggedError<NotFound>("@allm/core/SessionSt
 export const Summary = Record.Summary
 
 /**
+ * What a list tells of a session.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -85,6 +87,8 @@ export interface Page {
 }
 
 /**
+ * Which page of the sessions to list.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -115,6 +119,8 @@ export class SessionStore extends Context.Tag("@allm/core/SessionStore")<Session
 }>() {}
 
 /**
+ * The methods of a session store, as an implementation has them.
+ *
  * @since 0.1.0
  * @category models
  */

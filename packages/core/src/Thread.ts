@@ -13,6 +13,8 @@ import * as Message from "./Message.ts"
 import type { Issue, ValidationError } from "./ValidationError.ts"
 
 /**
+ * A conversation as JSON: its messages, and metadata of the application's own.
+ *
  * @since 0.1.0
  * @category schemas
  */
@@ -22,6 +24,8 @@ export const Thread = Schema.Struct({
 }).annotations({ identifier: "Thread" })
 
 /**
+ * Messages in order, and what the application keeps with them.
+ *
  * @since 0.1.0
  * @category models
  */

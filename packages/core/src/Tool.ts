@@ -182,6 +182,8 @@ export interface CommonOptions<Params, Ret, AR> {
 export type ParametersInput = Schema.Struct.Fields | Schema.Schema.Any
 
 /**
+ * What a handler receives, read off the given parameters.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -196,6 +198,8 @@ type ParametersContext<P extends ParametersInput> = P extends Schema.Schema<infe
 type TypeOr<S extends Schema.Schema.Any, Else> = [S] extends [never] ? Else : Schema.Schema.Type<S>
 
 /**
+ * The options of a tool made from Effect schemas.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -356,6 +360,8 @@ export const Declaration = Schema.Struct({
 }).annotations({ identifier: "ToolDeclaration" })
 
 /**
+ * What is known of a tool without its code.
+ *
  * @since 0.1.0
  * @category models
  */

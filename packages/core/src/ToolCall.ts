@@ -25,6 +25,8 @@ export const ToolCall = Schema.Struct({
 }).annotations({ identifier: "ToolCall" })
 
 /**
+ * A call a model made. Without `arguments`, what it wrote was not JSON.
+ *
  * @since 0.1.0
  * @category models
  */

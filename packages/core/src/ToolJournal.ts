@@ -78,6 +78,8 @@ export interface Asked {
 export const StoredOutcome = Entry.StoredOutcome
 
 /**
+ * How a call ended, as it stands in a journal.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -10,12 +10,16 @@ import * as Schema from "effect/Schema"
 import { JsonObject, Opaque } from "./internal/json.ts"
 
 /**
+ * Marks the results made here, so that no value of a handler is taken for one.
+ *
  * @since 0.1.0
  * @category models
  */
 export const TypeId: unique symbol = Symbol.for("@allm/core/ToolResult")
 
 /**
+ * The type of the mark that results carry.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -33,6 +37,8 @@ export const Ok = Schema.TaggedStruct("Ok", {
 })
 
 /**
+ * A success, with its value as the handler gave it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -63,6 +69,8 @@ export interface Failure<out E = unknown> {
 export const AskUser = Schema.TaggedStruct("AskUser", { question: Schema.String, options: JsonObject })
 
 /**
+ * A question to the person, as a call came to it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -77,6 +85,8 @@ export interface AskUser extends Schema.Schema.Type<typeof AskUser> {}
 export const Halt = Schema.TaggedStruct("Halt", { reason: Schema.String, result: Opaque })
 
 /**
+ * The end of the loop, as a call came to it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -91,6 +101,8 @@ export interface Halt extends Schema.Schema.Type<typeof Halt> {}
 export const ToolOutcome = Schema.Union(Ok, AskUser, Halt)
 
 /**
+ * How a call ended when nothing went wrong: a value, a question or the end of the loop.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -43,6 +43,8 @@ export {
 export type ApprovalDecision = Approval
 
 /**
+ * How a batch is run: its limits, its error policy, and what handlers get to see.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -29,6 +29,8 @@ export const Usage = Schema.Struct({
 }).annotations({ identifier: "Usage" })
 
 /**
+ * Tokens and costs. What the provider did not tell is absent, which is not 0.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -19,6 +19,8 @@ export const Issue = Schema.Struct({
 })
 
 /**
+ * One problem: where it is, its kind, and what to write instead.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -42,6 +44,8 @@ export const Reason = Schema.Literal(
 )
 
 /**
+ * Which kind of input was refused.
+ *
  * @since 0.1.0
  * @category models
  */
