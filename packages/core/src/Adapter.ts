@@ -47,6 +47,7 @@ export interface Service {
   /** The provider's name, for errors and spans. */
   readonly name: string
   readonly capabilities: Capabilities
+  /** Asks the model and emits what it says, as it says it. */
   readonly generate: (request: Request, emit: Emit) => Effect.Effect<void, AdapterError>
 }
 

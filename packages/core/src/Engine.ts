@@ -36,6 +36,7 @@ export interface Budget {
   readonly maxToolCalls?: number | undefined
   /** Tokens of all model calls together, as far as the provider tells them. */
   readonly maxTokens?: number | undefined
+  /** Time since the chat began. */
   readonly maxDuration?: Duration.DurationInput | undefined
   /** How often a tool may be called with equal arguments. */
   readonly maxRepeatedCalls?: number | undefined
@@ -62,6 +63,7 @@ export interface StepInfo {
  */
 export interface StepChanges {
   readonly model?: string | undefined
+  /** What the model reads in place of the thread. */
   readonly messages?: ReadonlyArray<Message> | undefined
   /** The names of the tools the model may use in this step. */
   readonly activeTools?: ReadonlyArray<string> | undefined
@@ -81,6 +83,7 @@ export interface Settings<E = unknown, RE = never, RH = never, RP = never, RO = 
   readonly temperature?: number | undefined
   /** Of one answer. */
   readonly maxTokens?: number | undefined
+  /** Whether the model may, must or must not call a tool. */
   readonly toolChoice?: ToolChoice | undefined
   /** The form of the answer: a Schema, or the JSON Schema of one. */
   readonly responseFormat?: ResponseFormat | Schema.Schema.Any | undefined
@@ -94,14 +97,21 @@ export interface Settings<E = unknown, RE = never, RH = never, RP = never, RO = 
   readonly maxTurns?: number | undefined
   /** Ends a chat after a step that would otherwise be followed by another. */
   readonly haltWhen?: ((step: StepResult) => boolean | Effect.Effect<boolean, unknown, RH>) | undefined
+  /** Looks at what there is before each step, and may change what the model is asked in it. */
   readonly prepareStep?:
     | ((info: StepInfo) => StepChanges | undefined | void | Effect.Effect<StepChanges | undefined | void, unknown, RP>)
     | undefined
+  /** What happens when a call fails. Default `"continue"`: the model is told. */
   readonly onToolError?: OnToolError<E, RE> | undefined
+  /** The hard limit of each call whose tool has none of its own. Default 30 seconds. */
   readonly toolTimeout?: Duration.DurationInput | undefined
+  /** How many calls of a turn run at once. */
   readonly concurrency?: number | "unbounded" | undefined
+  /** What becomes of the other calls of a turn when one halts. Default `"drain"`. */
   readonly siblings?: "drain" | "interrupt" | { readonly drainFor: Duration.DurationInput } | undefined
+  /** Whether a call of an unknown tool fails the chat or is fed back to the model. Default `"fail"`. */
   readonly unknownTool?: "fail" | "feedback" | undefined
+  /** Longer arguments are refused. Default 1 MiB of characters. */
   readonly maxArgumentsLength?: number | undefined
   /** How a model call that failed before its first event is repeated. Default `AdapterError.retrySchedule()`. */
   readonly retry?: Schedule.Schedule<unknown, AdapterError> | false | undefined

@@ -76,6 +76,7 @@ export interface Options {
  * @category services
  */
 export class Fake extends Context.Tag("@allm/core/Fake")<Fake, {
+  /** What was asked so far, in order. */
   readonly requests: Effect.Effect<ReadonlyArray<Request>>
   /** Answers that are being given right now. */
   readonly open: Effect.Effect<number>

@@ -55,22 +55,7 @@ export {
   /**
    * Tells the model about the failure and goes on.
    *
-   * @example
-   * ```ts
-   * import { OnToolError, Tool, ToolCall, ToolRunner } from "@allm/core"
-   * import { Effect } from "effect"
-   *
-   * const flaky = Tool.make("flaky", { description: "Fails", handler: () => Effect.fail("offline") })
-   *
-   * const { halt, messages } = Effect.runSync(
-   *   ToolRunner.run([ToolCall.make({ id: "c0", name: "flaky", arguments: {} })], [flaky], {
-   *     onToolError: () => OnToolError.continue()
-   *   })
-   * )
-   *
-   * assert.strictEqual(halt, undefined)
-   * assert.strictEqual(messages[0]?.content, "{\"error\":\"offline\"}")
-   * ```
+   * The example of {@link continueWith} tells the model about every other failure.
    *
    * @since 0.1.0
    * @category constructors
@@ -91,7 +76,7 @@ export {
  * const { messages } = Effect.runSync(
  *   ToolRunner.run([ToolCall.make({ id: "c0", name: "flaky", arguments: {} })], [flaky], {
  *     onToolError: (_call, error) =>
- *       error._tag === "HandlerFailed" ? OnToolError.continueWith({ cached: true }) : OnToolError.halt
+ *       error._tag === "HandlerFailed" ? OnToolError.continueWith({ cached: true }) : OnToolError.continue()
  *   })
  * )
  *

@@ -375,18 +375,7 @@ export {
    * approved, and those that a crash left without a result, run first. Once they ran, a failure of the model is told in the
    * result, so that what they did is never lost.
    *
-   * @example
-   * ```ts
-   * import { Fake, Message, Session } from "@allm/core"
-   * import { Effect } from "effect"
-   *
-   * const session = Session.append(Session.make({ id: "s1" }), Message.user("Hi"))
-   * const program = Session.continue(session).pipe(
-   *   Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] }))
-   * )
-   *
-   * assert.strictEqual(Effect.runSync(program).result.finalResponse.outputText, "Hello")
-   * ```
+   * The example of {@link answer} goes on with it.
    *
    * @since 0.1.0
    * @category running

@@ -309,23 +309,7 @@ export {
    * Goes on without anything new being said. The model is asked in any case; `resume` asks it only when it still owes an
    * answer.
    *
-   * @example
-   * ```ts
-   * import { Fake, Message, Session, SessionLease, SessionRunner, SessionStore, ToolJournal } from "@allm/core"
-   * import { Effect, Layer } from "effect"
-   *
-   * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
-   * const Runner = Layer.provideMerge(SessionRunner.layer(), Stores)
-   * const Model = Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] })
-   *
-   * const program = Effect.gen(function*() {
-   *   const store = yield* SessionStore.SessionStore
-   *   yield* store.save(Session.append(Session.make({ id: "s1" }), Message.user("Hi")))
-   *   return yield* SessionRunner.continue("s1")
-   * }).pipe(Effect.provide(Layer.merge(Runner, Model)))
-   *
-   * assert.strictEqual((await Effect.runPromise(program)).result.finalResponse.outputText, "Hello")
-   * ```
+   * The example of {@link streamContinue} does the same, as it happens.
    *
    * @since 0.1.0
    * @category running

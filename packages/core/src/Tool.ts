@@ -152,6 +152,7 @@ export type ReturnRequirements<Ret> = Ret extends Effect.Effect<infer _A, infer 
 export interface CommonOptions<Params, Ret, AR> {
   /** What the tool does and when to use it, for the model. */
   readonly description: string
+  /** What a call runs. A tool without one is `manual`, or gets it from `ToolExecutor.layerHandlers`. */
   readonly handler?: ((params: Params, context: ToolContext.Service) => Ret) | undefined
   /** The loop stops at calls of this tool and leaves them to the caller. */
   readonly manual?: boolean | undefined
@@ -164,12 +165,14 @@ export interface CommonOptions<Params, Ret, AR> {
   readonly timeout?: Duration.DurationInput | undefined
   /** Runs the handler again after a reported failure or a crash. */
   readonly retry?: Schedule.Schedule<unknown, ToolError> | undefined
+  /** Whether a call that may have run before a crash may run again. Default `"never"`. */
   readonly replay?: Replay | undefined
   /**
    * `true`: no other call of the batch runs at the same time. A parameter's name, or a function: no other call with the
    * same key does.
    */
   readonly exclusive?: boolean | (keyof Params & string) | ((params: Params) => string) | undefined
+  /** What the application or a provider keeps with the tool; JSON. */
   readonly metadata?: { readonly [key: string]: unknown } | undefined
 }
 
@@ -210,6 +213,7 @@ export interface Options<
   Ret,
   AR
 > extends CommonOptions<ParametersOf<P>, Ret, AR> {
+  /** What the model has to give: the fields of a struct, or a Schema. Without it the tool takes nothing. */
   readonly parameters?: P | undefined
   /** The schema of a success: checked at run time, and the form in which the model sees it. */
   readonly success?: S | undefined

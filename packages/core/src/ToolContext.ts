@@ -32,7 +32,9 @@ import type { ToolCall } from "./ToolCall.ts"
 export interface Service {
   /** What the caller of the run passed along; `{}` when nothing. */
   readonly context: { readonly [key: string]: unknown }
+  /** The session the call belongs to, when there is one. */
   readonly sessionId: string | undefined
+  /** The same for everything one chat does. */
   readonly requestId: string | undefined
   /** The call as the model made it. */
   readonly toolCall: ToolCall

@@ -21,6 +21,7 @@ import type { ToolOutcome } from "./ToolResult.ts"
  * @category models
  */
 export interface Service {
+  /** Runs a call whose arguments are decoded. */
   readonly execute: <T extends Any>(
     tool: T,
     args: unknown,

@@ -17,6 +17,7 @@ import { EncodingFailed } from "./ToolError.ts"
  * @category models
  */
 export interface Service {
+  /** Writes a result as the text of its message. A string stays as it is. */
   readonly encode: (value: unknown) => Effect.Effect<string, EncodingFailed>
   /** Lets the model read what a crash said. For development only. */
   readonly exposeDefects?: boolean | undefined
