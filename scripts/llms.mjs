@@ -41,7 +41,7 @@ function pages(root) {
 
 function programs(root) {
   const told = toldIn(root)
-  const examples = readdirSync(join(root, "examples/src")).filter((file) => /^\d\d-.*\.ts$/.test(file)).sort()
+  const examples = readdirSync(join(root, "examples/src")).filter((file) => /^\d\d-[^.]*\.ts$/.test(file)).sort()
   const link = (file) => {
     const sentence = told.get(`../examples/src/${file}`)
     return `- [${file}](examples/src/${file})${sentence === undefined ? "" : `: ${sentence}`}`
