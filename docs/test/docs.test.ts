@@ -1,9 +1,10 @@
+import { transform } from "esbuild"
 import { execFile } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, beforeAll, describe, it } from "vitest"
-import { anchors, links, parse } from "./markdown.ts"
+import { anchors, lead, links, parse } from "./markdown.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const read = (page: string) => readFileSync(join(root, page), "utf8")
@@ -16,7 +17,16 @@ const pages = [
     .map((file) => `docs/${file}`)
 ].filter((page) => existsSync(join(root, page)))
 
-const fences = pages.flatMap((page) => parse(read(page)).blocks.map((block) => ({ ...block, page })))
+const fences = pages.flatMap((page) => {
+  const text = read(page)
+  const { blocks } = parse(text)
+  // What a block prints, where the page says so.
+  const printed = (index: number) => {
+    const next = blocks[index + 1]
+    return next !== undefined && lead(text, next.line) === "It prints:" ? next.code : undefined
+  }
+  return blocks.map((block, index) => ({ ...block, page, printed: printed(index) }))
+})
 const blocks = fences
   .filter((block) => block.info === "ts")
   .map((block) => ({
@@ -105,12 +115,19 @@ describe("code blocks", () => {
     assert.deepStrictEqual(unchecked.map(({ info, line, page }) => `${page}:${line} ${info}`), [])
   })
 
+  it("of the first page are JavaScript too", async () => {
+    const first = blocks.filter(({ page }) => page === "docs/guide/00-getting-started.md")
+    assert.isNotEmpty(first)
+    for (const { code } of first) await transform(code, { loader: "js" })
+  })
+
   describe.concurrent("run", () => {
-    for (const { file, name } of blocks) {
+    for (const { file, name, printed } of blocks) {
       it(name, async () => {
         assert.deepStrictEqual(errors.get(file) ?? [], [])
         const { failed, output } = await node(["--conditions=@allm/source", "--import", "tsx", join(cache, file)])
         assert.isFalse(failed, output)
+        if (printed !== undefined) assert.strictEqual(output, printed)
       })
     }
   })
