@@ -1,0 +1,102 @@
+/**
+ * One conversation with an agent in a stored session: saying something, going on, and what waits for a person.
+ */
+import type { ChatError } from "@allm/core/Allm"
+import type { Engine } from "@allm/core/Engine"
+import type { Event } from "@allm/core/Event"
+import type { Question } from "@allm/core/Halt"
+import * as Message from "@allm/core/Message"
+import type { PendingApproval, Session } from "@allm/core/Session"
+import type { SessionError } from "@allm/core/SessionError"
+import * as SessionRunner from "@allm/core/SessionRunner"
+import { SessionStore } from "@allm/core/SessionStore"
+import type { ToolCall } from "@allm/core/ToolCall"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { Traces } from "./trace.ts"
+
+export interface Conversation {
+  readonly sessionId: string
+  /** The system message of a session that is new. */
+  readonly instructions: string | undefined
+  /** The label of the model, for the trace. */
+  readonly model: string
+}
+
+/** Whatever can end a turn. */
+export type TurnError = ChatError | SessionError | SessionRunner.RunnerError
+
+export type Turn = Stream.Stream<Event, TurnError, SessionRunner.SessionRunner | SessionStore | Engine | Traces>
+
+/** Says something in a stored session, or starts it when there is none. */
+export const say = (conversation: Conversation, text: string): Turn => {
+  const { instructions, sessionId } = conversation
+  const start = SessionRunner.streamStart(sessionId, [
+    ...(instructions === undefined ? [] : [Message.system(instructions)]),
+    Message.user(text)
+  ])
+  const reply = Stream.unwrap(Effect.as(outOfError(sessionId), SessionRunner.streamReply(sessionId, text)))
+  return recorded(conversation, text, Stream.catchTag(reply, "NotFound", () => start))
+}
+
+/** Goes on where the session stands: calls that were decided or cut off run first, then the model is asked. */
+export const goOn = (conversation: Conversation): Turn =>
+  recorded(
+    conversation,
+    undefined,
+    Stream.unwrap(Effect.as(outOfError(conversation.sessionId), SessionRunner.streamContinue(conversation.sessionId)))
+  )
+
+/** A model that failed keeps nobody from asking it again. An outcome in doubt does. */
+const outOfError = (sessionId: string): Effect.Effect<void, TurnError, SessionStore | SessionRunner.SessionRunner> =>
+  Effect.flatMap(
+    SessionStore,
+    (store) =>
+      Effect.flatMap(
+        store.load(sessionId),
+        (session) =>
+          session.status === "error" && session.unknownOutcomes.length === 0
+            ? Effect.asVoid(SessionRunner.recover(sessionId))
+            : Effect.void
+      )
+  )
+
+const recorded = <E, R>(
+  { model, sessionId }: Conversation,
+  input: string | undefined,
+  events: Stream.Stream<Event, E, R>
+): Stream.Stream<Event, E, R | Traces> =>
+  Stream.unwrap(
+    Effect.map(
+      Traces,
+      (traces) => traces.record(sessionId, { model, ...(input === undefined ? {} : { input }) }, events)
+    )
+  )
+
+/** Something that only a person can say. */
+export type Waiting =
+  | { readonly _tag: "Question"; readonly question: Question }
+  | { readonly _tag: "Approval"; readonly approval: PendingApproval }
+  | { readonly _tag: "ManualCall"; readonly toolCall: ToolCall }
+  /** Nobody knows whether the call took effect. */
+  | { readonly _tag: "UnknownOutcome"; readonly toolCall: ToolCall }
+
+/** What a session waits for, in the order in which it can be answered. */
+export const waiting = (session: Session): ReadonlyArray<Waiting> =>
+  // In its error a session takes nothing but what became of these calls.
+  session.unknownOutcomes.length > 0
+    ? session.unknownOutcomes.map((toolCall) => ({ _tag: "UnknownOutcome", toolCall }))
+    : [
+      ...session.pendingQuestions.map((question) => ({ _tag: "Question", question } as const)),
+      ...session.pendingApprovals
+        .filter(({ decision }) => decision === undefined)
+        .map((approval) => ({ _tag: "Approval", approval } as const)),
+      ...session.pendingToolCalls.map((toolCall) => ({ _tag: "ManualCall", toolCall } as const))
+    ]
+
+/** Whether the model still owes an answer: after a crash, an interruption, a failure, or once everything is answered. */
+export const isUnfinished = (session: Session): boolean => {
+  if (session.status === "error") return session.unknownOutcomes.length === 0
+  const last = session.thread.messages.at(-1)
+  return session.status === "idle" && last !== undefined && (last.role !== "assistant" || last.toolCalls.length > 0)
+}
