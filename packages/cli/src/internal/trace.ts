@@ -16,6 +16,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Mailbox from "effect/Mailbox"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -138,7 +139,7 @@ const isMissing = (error: PlatformError): boolean => error._tag === "SystemError
 // A disk that does not answer must not keep anyone from leaving.
 const patience = "2 seconds"
 
-type Ended = Pick<Extract<Entry, { readonly _tag: "TurnEnded" }>, "outcome" | "message">
+type Ended = Pick<Extract<Entry, { readonly _tag: "TurnEnded" }>, "outcome" | "error" | "message">
 
 /** Events are noted as they are handed on; `write` gets the notes and works beside. */
 const recorded = <E, R>(
@@ -150,7 +151,8 @@ const recorded = <E, R>(
     Effect.gen(function*() {
       const turn = (yield* Random.nextIntBetween(0, 36 ** 8)).toString(36).padStart(8, "0")
       const mailbox = yield* Mailbox.make<Entry>()
-      const note = (entry: Entry): void => void mailbox.unsafeOffer(entry)
+      // Whole milliseconds: random delays have fractions that nobody wants to read.
+      const note = (entry: Entry): void => void mailbox.unsafeOffer({ ...entry, at: Math.floor(entry.at) })
       const notes = new Notes(turn)
       // Whoever stops reading stops the run.
       let ended: Ended = { outcome: "interrupted" }
@@ -202,5 +204,9 @@ const endOf = (cause: Cause.Cause<Option.Option<unknown>>): Ended => {
   if (failure !== undefined && Option.isNone(failure)) return { outcome: "completed" }
   if (Cause.isInterruptedOnly(cause)) return { outcome: "interrupted" }
   const error = failure === undefined ? Cause.squash(cause) : Option.getOrUndefined(failure)
-  return { outcome: "failed", message: error instanceof Error ? short(error.message) : textOf(error) }
+  return {
+    outcome: "failed",
+    ...(Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? { error: error._tag } : {}),
+    message: error instanceof Error ? short(error.message) : textOf(error)
+  }
 }

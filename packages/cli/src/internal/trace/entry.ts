@@ -99,6 +99,8 @@ export const Logged = Schema.TaggedStruct("Logged", {
 export const TurnEnded = Schema.TaggedStruct("TurnEnded", {
   ...common,
   outcome: Schema.Literal("completed", "interrupted", "failed"),
+  /** The tag of what failed, and what it says. */
+  error: Text,
   message: Text
 })
 
