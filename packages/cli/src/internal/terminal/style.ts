@@ -100,36 +100,46 @@ export const line = (pieces: ReadonlyArray<Piece>, { colour, width }: LineOption
 }
 
 /** A text in lines of at most `width` columns, broken at spaces where there are any. Empty lines stay. */
-export const wrap = (text: string, width: number): ReadonlyArray<string> =>
-  clean(text).split("\n").flatMap((paragraph) => wrapParagraph(paragraph, Math.max(1, width)))
+export const wrap = (text: string, width: number): ReadonlyArray<string> => {
+  const { lines, rest } = takeLines(clean(text), width)
+  return [...lines, rest.trimEnd()]
+}
 
-const wrapParagraph = (text: string, width: number): ReadonlyArray<string> => {
-  if (widthOf(text) <= width) return [text]
+/** The lines of a clean text that will stay as they are whatever is added to it, and the rest, which fits in one line. */
+export const takeLines = (
+  text: string,
+  width: number
+): { readonly lines: ReadonlyArray<string>; readonly rest: string } => {
   const lines: Array<string> = []
-  let current = ""
+  let rest = text
+  for (;;) {
+    const end = rest.indexOf("\n")
+    const paragraph = end < 0 ? rest : rest.slice(0, end)
+    const length = lengthOfLine(paragraph, Math.max(1, width))
+    if (length === paragraph.length && end < 0) return { lines, rest }
+    lines.push(paragraph.slice(0, length).trimEnd())
+    rest = rest.slice(length === paragraph.length ? end + 1 : length)
+  }
+}
+
+// A word with the spaces behind it. Scripts without spaces may be broken after any character; all of those are wide.
+const wide = "\\u1100-\\u115f\\u2e80-\\ua4cf\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f\\uff00-\\uff60\\uffe0-\\uffe6"
+const words = new RegExp(`[${wide}] *|[^ ${wide}]+ *| +`, "gu")
+
+/** How much of a paragraph goes into its first line. Spaces at the end of the line take no room. */
+const lengthOfLine = (text: string, width: number): number => {
+  if (widthOf(text) <= width) return text.length
+  let length = 0
   let room = width
-  const feed = (): void => {
-    lines.push(current.trimEnd())
-    current = ""
-    room = width
+  for (const [word] of text.matchAll(words)) {
+    if (widthOf(word.trimEnd()) > room) break
+    length += word.length
+    room -= widthOf(word)
   }
-  for (const part of text.split(/(?<= )(?! )/)) {
-    const size = widthOf(part.trimEnd())
-    if (size > room && current !== "") feed()
-    if (size <= width) {
-      current += part
-      room -= widthOf(part)
-      continue
-    }
-    for (const character of characters(part)) {
-      const columns = widthOf(character)
-      if (columns > room && current !== "") feed()
-      current += character
-      room -= columns
-    }
-  }
-  if (current.trimEnd() !== "" || lines.length === 0) feed()
-  return lines
+  if (length > 0) return length
+  // A word that is too long for any line. At least one character, or there would be no end.
+  const [first = ""] = characters(text)
+  return fitting(text, width).length || first.length
 }
 
 /** A time in seconds, minutes from 100 seconds on. */
