@@ -1,12 +1,12 @@
 /** A command in a real pseudo-terminal, whose output a real terminal interprets: what is on the screen is what a person sees. */
 import { spawn } from "@lydell/node-pty"
-import type { IBufferLine, IUnicodeVersionProvider, Terminal as Emulator } from "@xterm/headless"
+import type * as Xterm from "@xterm/headless"
 import { createRequire } from "node:module"
 import { constants } from "node:os"
 import stringWidth from "string-width"
 
 // The package has no exports map, and its module entry does not exist.
-const xterm: typeof import("@xterm/headless") = createRequire(import.meta.url)("@xterm/headless")
+const xterm: typeof Xterm = createRequire(import.meta.url)("@xterm/headless")
 
 /** How a character looks: colours are a number of the palette or a hex triple; without one they are the terminal's own. */
 export interface Cell {
@@ -92,7 +92,12 @@ export const open = (
   [command, ...args]: readonly [string, ...Array<string>],
   { columns = 80, cwd, env, rows = 24 }: Options = {}
 ): Terminal => {
-  const emulator: Emulator = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true })
+  const emulator: Xterm.Terminal = new xterm.Terminal({
+    cols: columns,
+    rows,
+    scrollback: 10_000,
+    allowProposedApi: true
+  })
   emulator.unicode.register(widths)
   emulator.unicode.activeVersion = widths.version
   const process = spawn(command, args, {
@@ -141,7 +146,7 @@ export const open = (
 
   const rowsFrom = (first: number) => {
     const buffer = emulator.buffer.active
-    const lines: Array<IBufferLine> = []
+    const lines: Array<Xterm.IBufferLine> = []
     for (let row = first; row < buffer.length; row++) {
       const line = buffer.getLine(row)
       if (line) lines.push(line)
@@ -221,7 +226,7 @@ const frame = (screen: string) => screen.split("\n").map((row) => `  │${row}`)
 const signalName = (signal: number | undefined) =>
   Object.entries(constants.signals).find(([, number]) => number === signal)?.[0]
 
-const cells = (line: IBufferLine, columns: number): ReadonlyArray<Cell> => {
+const cells = (line: Xterm.IBufferLine, columns: number): ReadonlyArray<Cell> => {
   const row: Array<Cell> = []
   for (let column = 0; column < columns; column++) {
     const cell = line.getCell(column)
@@ -245,7 +250,7 @@ const colour = (value: number, palette: boolean, triple: boolean) =>
   palette ? value : triple ? `#${value.toString(16).padStart(6, "0")}` : undefined
 
 // The emulator's own table is of 2010, before there were emoji; terminals of today draw them wide.
-const widths: IUnicodeVersionProvider = {
+const widths: Xterm.IUnicodeVersionProvider = {
   version: "today",
   wcwidth: (codepoint) => {
     const width = stringWidth(String.fromCodePoint(codepoint))
