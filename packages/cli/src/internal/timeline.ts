@@ -55,6 +55,8 @@ export interface Call {
   readonly outcome: Outcome
   /** Its result was in the journal, so it did not run again. */
   readonly isReplayed: boolean
+  /** The run ended because of it. */
+  readonly isHalting: boolean
   readonly retries: ReadonlyArray<number>
   readonly progress: ReadonlyArray<{ readonly at: number; readonly value: string }>
   readonly message: string | undefined
@@ -137,7 +139,8 @@ export const fromEntries = (entries: ReadonlyArray<Entry>): Timeline => {
 const waiting: ReadonlySet<Outcome> = new Set(["asked", "approval", "manual"])
 
 /** Whether a person has to do something about the call. */
-export const isWaiting = (call: Call): boolean => waiting.has(call.outcome)
+export const isWaiting = (call: Call): boolean =>
+  waiting.has(call.outcome) || (call.outcome === "unknown" && call.isHalting)
 
 const isOver = (call: Call): boolean => !isWaiting(call) && call.outcome !== "lost" && call.outcome !== "interrupted"
 
@@ -149,7 +152,8 @@ const waitAfter = (turn: Turn, next: Turn | undefined): Wait => ({
 
 const totalsOf = (turns: ReadonlyArray<Turn>, waits: ReadonlyArray<Wait>): Totals => {
   const answers = turns.flatMap((turn) => turn.answers)
-  const calls = turns.flatMap((turn) => turn.calls)
+  const bars = turns.flatMap((turn) => turn.calls)
+  const calls = bars.filter((call, index) => !isTakenUp(call, bars.slice(index + 1)))
   const outcomes = new Map<Outcome, number>()
   for (const { outcome } of calls) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
   return {
@@ -159,16 +163,20 @@ const totalsOf = (turns: ReadonlyArray<Turn>, waits: ReadonlyArray<Wait>): Total
     outputTokens: sumOf(answers, (answer) => answer.outputTokens),
     calls: calls.length,
     outcomes,
-    retries: [...answers, ...calls].reduce((sum, { retries }) => sum + retries.length, 0),
+    retries: [...answers, ...bars].reduce((sum, { retries }) => sum + retries.length, 0),
     replayed: calls.filter((call) => call.isReplayed).length,
     modelMillis: answers.reduce((sum, { began, ended }) => sum + ended - began, 0),
-    toolMillis: covered(calls.flatMap(({ began, ended }) => began === undefined ? [] : [[began, ended]])),
+    toolMillis: covered(bars.flatMap(({ began, ended }) => began === undefined ? [] : [[began, ended]])),
     waitingMillis: waits.reduce(
       (sum, { calls, from, until }) => sum + (calls.length === 0 || until === undefined ? 0 : until - from),
       0
     )
   }
 }
+
+/** Whether a call has another bar, in a later turn: once a person had consented to it, or after a crash. */
+const isTakenUp = (call: Call, later: ReadonlyArray<Call>): boolean =>
+  later.some(({ asked, toolCallId }) => asked === undefined && toolCallId === call.toolCallId)
 
 const sumOf = <A>(all: ReadonlyArray<A>, count: (one: A) => number | undefined): number | undefined =>
   all.reduce<number | undefined>((sum, one) => {

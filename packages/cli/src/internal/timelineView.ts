@@ -58,7 +58,7 @@ const rowOfAnswer = (answer: Answer): Row => ({
   sign: Marks.signOfAnswer(answer),
   millis: answer.ended - answer.began,
   note: Words.ofAnswer(answer),
-  aside: "",
+  aside: Words.sizeOf(answer),
   cells: (scale) => Bars.ofAnswer(answer, scale)
 })
 
@@ -168,20 +168,26 @@ const waitLines = ({ calls, from, until }: Wait, layout: Layout, began: number):
   if (until === undefined && calls.length === 0) return []
   if (until !== undefined && calls.length === 0 && until - from < 1000) return []
   const time = until === undefined ? `since ${Words.moment(from, layout.zone, began)}` : Scale.took(until - from)
-  const reasons = calls.length === 0
-    ? [`${time} later`]
-    : [time, ...calls.map((call) => Words.waitOf(call, until !== undefined))]
   const style: Style = calls.length === 0 ? "dim" : "yellow"
-  const [first = "", ...rest] = reasons.flatMap((reason) => wrap(reason, layout.width - 6))
+  const reasons = calls.map((call) => Words.waitOf(call, until !== undefined))
+  const [first, ...rest] = inRoom(
+    calls.length === 0 ? [`${time} later`] : [`${time}: ${reasons[0]}`, ...reasons.slice(1)],
+    layout.width - rule.length - 2
+  )
   return [
     "",
-    line([{ text: pad(`  ┄┄ ${first} `, 0), style }, {
-      text: "┄".repeat(Math.max(0, layout.width - widthOf(first) - 6)),
-      style
-    }], layout),
-    ...rest.map((text) => line([{ text: `  ┄┄ ${text}`, style }], layout))
+    line(
+      [{ text: `${rule} ${first} ${"┄".repeat(Math.max(0, layout.width - widthOf(`${rule} ${first} `)))}`, style }],
+      layout
+    ),
+    ...rest.map((text) => line([{ text: `${rule} ${text}`, style }], layout))
   ]
 }
+
+const rule = "  ┄┄"
+
+const inRoom = (texts: ReadonlyArray<string>, width: number): ReadonlyArray<string> =>
+  texts.flatMap((text) => wrap(text.replace(/\s+/g, " "), width))
 
 const totalLines = (totals: Totals, layout: Layout): ReadonlyArray<string> => {
   const { answers, calls, modelMillis, toolMillis, waitingMillis } = totals

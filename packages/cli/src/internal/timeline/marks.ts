@@ -15,9 +15,9 @@ export interface Sign extends Mark {
   readonly word: string
 }
 
-export const thinking: Sign = { glyph: "░", style: "cyan", word: "model asked" }
+export const thinking: Sign = { glyph: "░", style: "cyan", word: "waiting for the model" }
 export const speaking: Sign = { glyph: "▓", style: "cyan", word: "model answers" }
-export const queued: Sign = { glyph: "·", style: "dim", word: "called, not started" }
+export const queued: Sign = { glyph: "·", style: "dim", word: "waiting for its turn" }
 export const running: Sign = { glyph: "█", style: undefined, word: "tool runs" }
 export const again: Sign = { glyph: "↻", style: "yellow", word: "run or asked again" }
 export const progress: Sign = { glyph: "•", style: undefined, word: "progress" }
@@ -27,7 +27,7 @@ export const signs: { readonly [K in Outcome]: Sign } = {
   done: { glyph: "✓", style: "green", word: "done" },
   replaced: { glyph: "≈", style: "green", word: "failed, replaced by a value" },
   failed: { glyph: "✗", style: "red", word: "failed" },
-  crashed: { glyph: "‼", style: "red", word: "crashed" },
+  crashed: { glyph: "!", style: "red", word: "crashed" },
   invalid: { glyph: "≠", style: "red", word: "not valid" },
   timedOut: { glyph: "◷", style: "magenta", word: "timed out" },
   abandoned: { glyph: "◌", style: "magenta", word: "timed out, left behind" },
@@ -54,6 +54,9 @@ const all: ReadonlyArray<Sign> = [
   replayed,
   ...Object.values(signs)
 ]
+
+/** In the order of the legend. */
+export const outcomes: ReadonlyArray<Outcome> = Object.keys(signs) as ReadonlyArray<Outcome>
 
 /** Those that occur among these marks. */
 export const legendOf = (glyphs: ReadonlySet<string>): ReadonlyArray<Sign> =>

@@ -42,13 +42,16 @@ const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 
+const each = (unit: number, ...numbers: ReadonlyArray<number>): ReadonlyArray<number> =>
+  numbers.map((number) => number * unit)
+
 const steps: ReadonlyArray<number> = [
-  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
-  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * second),
-  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * minute),
-  ...[1, 2, 3, 6, 12].map((hours) => hours * hour),
-  ...[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map((days) => days * day)
-]
+  each(1, 1, 2, 5, 10, 20, 50, 100, 200, 500),
+  each(second, 1, 2, 5, 10, 15, 30),
+  each(minute, 1, 2, 5, 10, 15, 30),
+  each(hour, 1, 2, 3, 6, 12),
+  each(day, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+].flat()
 
 // A mark, the longest usual label, and a space.
 const leastColumns = 8

@@ -170,6 +170,7 @@ export class TurnReader {
       case "QuestionAsked":
         return settle(row, "asked", entry.at, entry.question)
       case "ToolHalted":
+        row.isHalting = true
         if (entry.reason === "approval") settle(row, "approval", entry.at, undefined)
         else if (row.outcome === undefined) settle(row, "halted", entry.at, entry.reason)
         return
@@ -194,7 +195,8 @@ export class TurnReader {
       retries: [],
       progress: [],
       message: undefined,
-      limitMillis: undefined
+      limitMillis: undefined,
+      isHalting: false
     }
     this.rows.push(row)
     this.current.set(entry.toolCallId, row)

@@ -5,7 +5,7 @@ import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import { count } from "../terminal/style.ts"
 import type { Answer, Call, Totals, Turn } from "../timeline.ts"
-import { signs } from "./marks.ts"
+import * as Marks from "./marks.ts"
 import { took } from "./scale.ts"
 
 const separator = " · "
@@ -45,15 +45,20 @@ export const times = (number: number, what: string): string | undefined =>
 
 /** Beside an answer. */
 export const ofAnswer = (answer: Answer): string => {
-  const { calls, finishReason, message, outcome, retries, tokens } = answer
+  const { finishReason, message, outcome, retries } = answer
   return joined([
-    outcome === "done" ? undefined : told(signs[outcome].word, message),
+    outcome === "done" ? undefined : told(Marks.signs[outcome].word, message),
     outcome === "done" && finishReason !== undefined && !isUsual(finishReason) ? finishReason : undefined,
-    tokens === undefined ? undefined : `${grouped(tokens)} ${tokens === 1 ? "token" : "tokens"}`,
-    calls === 0 ? undefined : count(calls, "call"),
     times(retries.length, "asked again")
   ])
 }
+
+/** How much there is in an answer. */
+export const sizeOf = ({ calls, tokens }: Answer): string =>
+  joined([
+    tokens === undefined ? undefined : `${grouped(tokens)} ${tokens === 1 ? "token" : "tokens"}`,
+    calls === 0 ? undefined : count(calls, "call")
+  ])
 
 const isUsual = (finishReason: string): boolean => finishReason === "stop" || finishReason === "tool_calls"
 
@@ -62,7 +67,7 @@ export const ofCall = (call: Call): string => {
   const { isReplayed, limitMillis, message, outcome, retries } = call
   const limit = limitMillis === undefined ? undefined : `over ${took(limitMillis)}`
   return joined([
-    outcome === "done" ? undefined : told(signs[outcome].word, limit ?? message),
+    outcome === "done" ? undefined : told(Marks.signs[outcome].word, limit ?? message),
     isReplayed ? "from the journal" : undefined,
     times(retries.length, "run again")
   ])
@@ -108,13 +113,17 @@ export const waitOf = (call: Call, isOver: boolean): string => {
   const { message, outcome, toolName } = call
   const verb = isOver ? "waited" : "waits"
   if (outcome === "approval") return `${toolName} ${verb} for approval`
+  if (outcome === "unknown") return `${toolName} ${verb} for somebody to find out what it did`
   if (outcome === "manual") return `${toolName} ${verb} for its result`
   return told(`${toolName} ${verb} for an answer`, message)
 }
 
 /** How many calls ended how. */
 export const outcomes = ({ outcomes, replayed, retries }: Totals): ReadonlyArray<string | undefined> => [
-  ...[...outcomes].map(([outcome, number]) => `${number} ${signs[outcome].word}`),
+  ...Marks.outcomes.map((outcome) => {
+    const number = outcomes.get(outcome)
+    return number === undefined ? undefined : `${number} ${Marks.signs[outcome].word}`
+  }),
   replayed === 0 ? undefined : `${replayed} from the journal`,
   retries === 0 ? undefined : count(retries, "repetition")
 ]
