@@ -34,6 +34,8 @@ export class AgentError extends Schema.TaggedError<AgentError>("@allm/cli/agent/
 
 export interface Agent {
   readonly name: string
+  /** Where its module is; nowhere when it is the embedded one. */
+  readonly file: string | undefined
   /** The system message of a new session. */
   readonly instructions: string | undefined
   /** What is said when nothing else is. */
@@ -49,6 +51,7 @@ type EngineLayer = Layer.Layer<Engine.Engine, AgentError, Adapter.Adapter | Http
 /** The embedded agent: real tools, whose files are those below `root`. */
 export const demo = (options: { readonly root: string }): Agent => ({
   name: "demo",
+  file: undefined,
   instructions:
     "You are an assistant in a terminal. Use the tools for whatever they can find out. Be brief and exact, " +
     "say which tools failed, and never invent a result.",
@@ -69,6 +72,9 @@ export const demo = (options: { readonly root: string }): Agent => ({
 /** What an engine runs on, such as `openai/gpt-5-mini`. */
 export const labelOf = ({ adapter, settings }: Engine.Service): string =>
   settings.model === undefined ? adapter.name : `${adapter.name}/${settings.model}`
+
+/** That of the engine in use. */
+export const label: Effect.Effect<string, never, Engine.Engine> = Effect.map(Engine.Engine, labelOf)
 
 /**
  * The engine of an agent on a model. An agent that brings an adapter of its own keeps it, and its model.
@@ -101,7 +107,7 @@ const equipped = Effect.fnUntraced(function*(
     }
     return engine
   }
-  if (model.origin === "none" && agent.name !== "demo") return yield* refuse(agent.name, noModel)
+  if (model.origin === "none" && agent.file !== undefined) return yield* refuse(agent.name, noModel)
   const isOwnName = engine.settings.model !== undefined && (model.origin === "key" || model.origin === "none")
   return model.name === undefined || isOwnName ? engine : Engine.withModel(engine, model.name)
 })
@@ -173,6 +179,7 @@ const agentOf = (file: string, module: unknown): Effect.Effect<Agent, AgentError
     }
     return {
       name: NodePath.basename(file).replace(/\.[cm]?[jt]sx?$/, ""),
+      file: NodePath.resolve(file),
       instructions: yield* textOf(file, exports, "instructions"),
       prompt: yield* textOf(file, exports, "prompt"),
       suggestions: [],

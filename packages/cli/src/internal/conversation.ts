@@ -6,10 +6,11 @@ import type { Engine } from "@allm/core/Engine"
 import type { Event } from "@allm/core/Event"
 import type { Question } from "@allm/core/Halt"
 import * as Message from "@allm/core/Message"
-import type { PendingApproval, Session } from "@allm/core/Session"
+import { make, type PendingApproval, type Session } from "@allm/core/Session"
 import type { SessionError } from "@allm/core/SessionError"
 import * as SessionRunner from "@allm/core/SessionRunner"
 import { SessionStore } from "@allm/core/SessionStore"
+import * as Thread from "@allm/core/Thread"
 import type { ToolCall } from "@allm/core/ToolCall"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -21,6 +22,8 @@ export interface Conversation {
   readonly instructions: string | undefined
   /** The label of the model, for the trace. */
   readonly model: string
+  /** The module of the agent; the embedded one has none. Kept in a new session, which goes on with the same agent. */
+  readonly agent?: string | undefined
 }
 
 /** Whatever can end a turn. */
@@ -30,11 +33,10 @@ export type Turn = Stream.Stream<Event, TurnError, SessionRunner.SessionRunner |
 
 /** Says something in a stored session, or starts it when there is none. */
 export const say = (conversation: Conversation, text: string): Turn => {
-  const { instructions, sessionId } = conversation
-  const start = SessionRunner.streamStart(sessionId, [
-    ...(instructions === undefined ? [] : [Message.system(instructions)]),
-    Message.user(text)
-  ])
+  const { agent, instructions, sessionId } = conversation
+  const messages = [...(instructions === undefined ? [] : [Message.system(instructions)]), Message.user(text)]
+  const metadata = agent === undefined ? {} : { agent }
+  const start = SessionRunner.streamStart(sessionId, make({ id: sessionId, thread: Thread.make(messages), metadata }))
   const reply = Stream.unwrap(Effect.as(outOfError(sessionId), SessionRunner.streamReply(sessionId, text)))
   return recorded(conversation, text, Stream.catchTag(reply, "NotFound", () => start))
 }
@@ -99,4 +101,30 @@ export const isUnfinished = (session: Session): boolean => {
   if (session.status === "error") return session.unknownOutcomes.length === 0
   const last = session.thread.messages.at(-1)
   return session.status === "idle" && last !== undefined && (last.role !== "assistant" || last.toolCalls.length > 0)
+}
+
+const wordsOf = (message: Message.Message): string =>
+  typeof message.content === "string"
+    ? message.content
+    : message.content.map((part) => part.type === "text" ? part.text : "").join(" ")
+
+/** What a session is called: the title it was given, else what was said first. */
+export const titleOf = (session: Session): string => {
+  const { title } = session.metadata
+  if (typeof title === "string" && title !== "") return title
+  const first = session.thread.messages.find(({ role }) => role === "user")
+  return first === undefined ? "" : wordsOf(first).replace(/\s+/g, " ").trim()
+}
+
+/** The last thing said by each, in the order in which it was said. */
+export const lastWords = (
+  session: Session
+): ReadonlyArray<{ readonly role: "user" | "assistant"; readonly text: string }> => {
+  const said = session.thread.messages.flatMap((message) =>
+    (message.role === "user" || message.role === "assistant") && wordsOf(message).trim() !== ""
+      ? [{ role: message.role, text: wordsOf(message).trim() }]
+      : []
+  )
+  const start = said.map(({ role }) => role).lastIndexOf("user")
+  return start < 0 ? said.slice(-1) : [said[start]!, ...said.slice(start + 1).slice(-1)]
 }

@@ -6,6 +6,7 @@ import type { Adapter } from "@allm/core/Adapter"
 import * as ProviderSettings from "@allm/core/ProviderSettings"
 import { Google } from "@allm/google"
 import { OpenAi, OpenAiChat } from "@allm/openai"
+import * as Options from "@effect/cli/Options"
 import type * as HttpClient from "@effect/platform/HttpClient"
 import * as Config from "effect/Config"
 import type { ConfigError } from "effect/ConfigError"
@@ -26,6 +27,15 @@ export class ModelError extends Schema.TaggedError<ModelError>("@allm/cli/models
     return this.detail
   }
 }
+
+/** The option of every command that asks a model. */
+export const option: Options.Options<Option.Option<string>> = Options.text("model").pipe(
+  Options.withAlias("m"),
+  Options.withDescription(
+    "The model, as provider/name; without it, the first provider whose key is in the environment"
+  ),
+  Options.optional
+)
 
 /** Who chose a model: the option, the variable `ALLM_MODEL`, a key that was found, or nobody. */
 export type Origin = "option" | "variable" | "key" | "none"

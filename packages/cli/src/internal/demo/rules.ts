@@ -44,23 +44,26 @@ const quoted = /["“”«»„]([^"“”«»„]+)["“”«»„]/u
 const fileName =
   /(?<![\p{L}\p{N}_./\\~-])(?:[\p{L}\p{N}_.~-]*[/\\])*(?:[\p{L}\p{N}_-][\p{L}\p{N}_.-]*\.\p{L}[\p{L}\p{N}]{0,7}|README|LICENSE|Makefile|Dockerfile)(?![\p{L}\p{N}/\\])/giu
 
+/** What a note says: what is quoted, else up to the end of the sentence, or to where something else is asked for. */
+const saidIn = (rest: string): string =>
+  quoted.exec(rest)?.[0] ??
+    rest.split(/[.?!](?=\s|$)|,?\s+(?:and|then)\s+(?=(?:what|how|list|read|ask|tell|show|try|then|flip)\b)/iu)[0]!
+
 const write: Rule = (sentence) => {
-  const pattern =
-    /\b(?:write|save|make|leave|jot|take|create)\b[^.?!\n]*?\b(?:note|file|text)\b(?:[^.?!\n]*?(?:\b(?:that\s+says|which\s+says|says|saying|with|reading|about)\b|:)\s*([^\n]*))?/giu
-  for (const match of sentence.all(pattern)) {
-    const [whole, rest = ""] = match
-    const said = quoted.exec(rest)?.[1] ??
-      rest.replace(/\s*\b(?:to|into|in)\s+[\w./-]+\.\w+\s*$/u, "").split(
-        /[.?!](?:\s|$)|\s+(?:and|then)\s+(?=(?:what|list|read|ask|tell|show|try|then)\b)/iu
-      )[0]!
-    const end = rest === "" ? whole.length : whole.length - rest.length + rest.indexOf(said) + said.length
-    const path = [...whole.slice(0, end + 60).matchAll(fileName)].map(([name]) => name).find((name) => name !== said)
-    sentence.add(match.index, "write_note", {
-      path: path ?? "note.txt",
-      text: said.trim() === "" ? "(empty)" : said.trim()
-    })
-    sentence.take(match.index, path === undefined ? end : whole.length)
-  }
+  const [match] = sentence.all(/\b(?:write|save|make|leave|jot|take|create)\b[^?!\n]*?\b(?:note|file)\b([^\n]*)/giu)
+  if (match === undefined) return
+  const [whole, tail = ""] = match
+  const [lead = ""] = /^.*?(?:\b(?:that|which|it)?\s*(?:says|saying|reading|with|containing)\b:?|:)\s*/iu.exec(tail) ??
+    []
+  const said = lead === "" ? "" : saidIn(tail.slice(lead.length))
+  const [path] = [...`${whole.slice(0, whole.length - tail.length)}${lead === "" ? tail : lead}`.matchAll(fileName)]
+  const text = said.replace(quoted, "$1").trim()
+  sentence.add(match.index, "write_note", {
+    path: path?.[0] ?? "note.txt",
+    text: text === "" ? "This is a note." : text
+  })
+  const taken = lead === "" ? (path === undefined ? 0 : tail.length) : lead.length + said.length
+  sentence.take(match.index, whole.length - tail.length + taken)
 }
 
 const stop = new Set(["something", "anything", "a question", "one", "me", ""])
@@ -176,7 +179,7 @@ const placesIn = (text: string): ReadonlyArray<{ readonly at: number; readonly z
 
 // Words that stand for a sign, the longest first.
 const spoken: ReadonlyArray<readonly [RegExp, string]> = [
-  [/\b(?:percent|per\s+cent)\s+of\b|%\s*of\b/giu, "/100*"],
+  [/\b(?:percent|per\s+cent)\s+of\b|%\s*of\b/giu, " / 100 * "],
   [/\b(?:to\s+the\s+power\s+of)\b/giu, "^"],
   [/\b(?:multiplied\s+by|times)\b/giu, "*"],
   [/\bdivided\s+by\b/giu, "/"],

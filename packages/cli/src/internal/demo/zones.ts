@@ -35,7 +35,6 @@ const others: { readonly [place: string]: string } = {
   "osaka": "Asia/Tokyo",
   "kyoto": "Asia/Tokyo",
   "tōkyō": "Asia/Tokyo",
-  "東京": "Asia/Tokyo",
   "beijing": "Asia/Shanghai",
   "mumbai": "Asia/Kolkata",
   "delhi": "Asia/Kolkata",
