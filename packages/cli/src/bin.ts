@@ -6,5 +6,6 @@ import * as Cli from "./Cli.ts"
 
 NodeRuntime.runMain(Effect.provide(Cli.run(process.argv), NodeContext.layer), {
   disableErrorReporting: true,
+  disablePrettyLogger: true,
   teardown: Cli.teardown
 })

@@ -103,6 +103,16 @@ export const isUnfinished = (session: Session): boolean => {
   return session.status === "idle" && last !== undefined && (last.role !== "assistant" || last.toolCalls.length > 0)
 }
 
+/** Whether calls of the last turn have yet to run: nothing can be said before. */
+export const isCutOff = (session: Session): boolean => {
+  if (session.status !== "idle") return false
+  const { messages } = session.thread
+  let last = messages.length - 1
+  while (messages[last]?.role === "tool") last--
+  const asked = messages[last]
+  return asked?.role === "assistant" && messages.length - 1 - last < asked.toolCalls.length
+}
+
 const wordsOf = (message: Message.Message): string =>
   typeof message.content === "string"
     ? message.content

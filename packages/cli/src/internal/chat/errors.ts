@@ -2,10 +2,11 @@
  * Why a turn failed, in one sentence, and what to do about it.
  */
 import type { AdapterError, Reason } from "@allm/core/AdapterError"
+import type { EncodingFailed } from "@allm/core/ToolError"
 import type { TurnError } from "../conversation.ts"
 
 /** One sentence, with advice. */
-export const explain = (error: TurnError): string => {
+export const explain = (error: TurnError | EncodingFailed): string => {
   switch (error._tag) {
     case "AdapterError":
       return explainAdapter(error)

@@ -4,6 +4,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as HashMap from "effect/HashMap"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
 
@@ -17,7 +18,9 @@ export const withNotes = <A, E, R>(use: (notes: Notes) => Effect.Effect<A, E, R>
   Effect.suspend(() => {
     const lines: Array<string> = []
     const logger = Logger.make<unknown, void>((options) => {
-      if (LogLevel.greaterThanEqual(options.logLevel, LogLevel.Warning)) lines.push(lineOf(options))
+      if (LogLevel.lessThan(options.logLevel, LogLevel.Warning)) return
+      // Of calls the rows tell.
+      if (!HashMap.has(options.annotations, "toolCallId")) lines.push(lineOf(options))
     })
     return Effect.provide(use({ take: () => lines.splice(0) }), Logger.replace(Logger.defaultLogger, logger))
   })
