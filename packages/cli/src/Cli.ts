@@ -3,9 +3,9 @@
  *
  * @since 0.1.0
  */
-import type * as CliApp from "@effect/cli/CliApp"
 import * as Command from "@effect/cli/Command"
 import * as ValidationError from "@effect/cli/ValidationError"
+import type * as NodeContext from "@effect/platform-node/NodeContext"
 import type { Teardown } from "@effect/platform/Runtime"
 import * as Cause from "effect/Cause"
 import * as Console from "effect/Console"
@@ -15,6 +15,9 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { createRequire } from "node:module"
 import { chat } from "./internal/commands/chat.ts"
+import { replay } from "./internal/commands/replay.ts"
+import { run as runCommand } from "./internal/commands/run.ts"
+import { sessions } from "./internal/commands/sessions.ts"
 import { withPlainConsole } from "./internal/console.ts"
 import * as Ending from "./internal/exit.ts"
 
@@ -28,7 +31,7 @@ const { version } = createRequire(import.meta.url)("../package.json") as { reado
  */
 export const command = Command.make("allm").pipe(
   Command.withDescription("Chats with tools in the terminal, runs agents, keeps and replays sessions."),
-  Command.withSubcommands([chat])
+  Command.withSubcommands([chat, runCommand, sessions, replay])
 )
 
 const parsed = Command.run(command, { name: "allm", version, executable: "allm" })
@@ -53,7 +56,7 @@ const parsed = Command.run(command, { name: "allm", version, executable: "allm" 
  * @since 0.1.0
  * @category running
  */
-export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, CliApp.CliApp.Environment> =>
+export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, NodeContext.NodeContext> =>
   parsed(argv).pipe(
     Effect.as(Ending.codes.done),
     Effect.catchAllCause((cause) =>

@@ -25,7 +25,9 @@ import { keyVariables, type Model } from "./models.ts"
 /** An agent that cannot be used; the message says what to write instead. */
 export class AgentError extends Schema.TaggedError<AgentError>("@allm/cli/agent/AgentError")("AgentError", {
   agent: Schema.String,
-  detail: Schema.String
+  detail: Schema.String,
+  /** Whether the command was given something that is no agent, rather than one that is broken. */
+  isWrongUse: Schema.Boolean
 }) {
   override get message(): string {
     return `${this.agent}: ${this.detail}`
@@ -112,7 +114,9 @@ const equipped = Effect.fnUntraced(function*(
   return model.name === undefined || isOwnName ? engine : Engine.withModel(engine, model.name)
 })
 
-const refuse = (agent: string, detail: string): AgentError => new AgentError({ agent, detail })
+const refuse = (agent: string, detail: string): AgentError => new AgentError({ agent, detail, isWrongUse: true })
+
+const broken = (agent: string, detail: string): AgentError => new AgentError({ agent, detail, isWrongUse: false })
 
 const noModel = `there is no model for it: set ${keyVariables.join(", ")}, or write --model provider/name, ` +
   "or --model demo for the embedded one."
@@ -136,7 +140,9 @@ export const load = (file: string): Effect.Effect<Agent, AgentError> =>
     const path = NodePath.resolve(file)
     const kind = NodeFs.statSync(path, { throwIfNoEntry: false })
     if (kind === undefined) return yield* refuse(file, "there is no such file; write the path of an agent module.")
-    if (!kind.isFile()) return yield* refuse(file, "it is no file; write the path of an agent module.")
+    if (!kind.isFile() || !/\.[cm]?[jt]sx?$/.test(path)) {
+      return yield* refuse(file, "it is no module; write the path of a .js or .ts file.")
+    }
     return yield* agentOf(file, yield* imported(file, NodeUrl.pathToFileURL(path).href))
   })
 
@@ -148,12 +154,14 @@ const importing = (load: () => Promise<unknown>): Effect.Effect<unknown, Rejecte
 
 const imported = (file: string, url: string): Effect.Effect<unknown, AgentError> =>
   importing(() => import(url)).pipe(
-    Effect.catchIf(isUnknownExtension, () => throughTsx(file, url)),
-    Effect.catchTag("Rejected", ({ reason }) => refuse(file, `it cannot be loaded: ${messageOf(reason)}`))
+    Effect.catchIf(needsTsx, () => throughTsx(file, url)),
+    Effect.catchTag("Rejected", ({ reason }) => broken(file, `it cannot be loaded: ${messageOf(reason)}`))
   )
 
-const isUnknownExtension = ({ reason }: Rejected): boolean =>
-  Predicate.hasProperty(reason, "code") && reason.code === "ERR_UNKNOWN_FILE_EXTENSION"
+/** What Node says of TypeScript that it does not read, or only in part. */
+const needsTsx = ({ reason }: Rejected): boolean =>
+  Predicate.hasProperty(reason, "code") &&
+  (reason.code === "ERR_UNKNOWN_FILE_EXTENSION" || reason.code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX")
 
 /** TypeScript, for a Node that does not read it. */
 const throughTsx = (file: string, url: string): Effect.Effect<unknown, Rejected | AgentError> =>
@@ -207,7 +215,7 @@ const failedToBuild = (file: string, cause: Cause.Cause<unknown>): Effect.Effect
   if (Cause.isInterruptedOnly(cause)) return Effect.interrupt
   const text = messageOf(Cause.squash(cause))
   const [, service] = /^Service not found: (\S+)/.exec(text) ?? []
-  return refuse(
+  return broken(
     file,
     service === undefined
       ? `its layer cannot be built: ${text}`

@@ -10,6 +10,7 @@ import type { StoreError } from "@allm/core/StoreError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HashMap from "effect/HashMap"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as LogLevel from "effect/LogLevel"
 import * as Stream from "effect/Stream"
@@ -196,5 +197,13 @@ const withLogsBeside = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A,
       const text = (Array.isArray(message) ? message : [message]).map(String).join(" ")
       process.stderr.write(`warning: ${Style.inOneLine(text)}\n`)
     })
-    return Effect.provide(self, Logger.replace(Logger.defaultLogger, logger))
+    return Effect.provide(
+      self,
+      Layer.mergeAll(
+        Logger.remove(Logger.defaultLogger),
+        // The one that a runtime puts in its place.
+        Logger.remove(Logger.prettyLoggerDefault),
+        Logger.add(logger)
+      )
+    )
   })

@@ -15,6 +15,7 @@ import * as Models from "../models.ts"
 import * as SessionIds from "../sessionIds.ts"
 import { type InputFailed, Stdio } from "../stdio.ts"
 import * as Unattended from "../unattended.ts"
+import { refusals } from "./refusals.ts"
 
 const file = Args.text({ name: "file" }).pipe(
   Args.withDescription(
@@ -77,7 +78,7 @@ export const run = Command.make(
         yield* Unattended.play(Conversation.say(conversation, text), { sessionId, json })
       })
       yield* Effect.provide(turn, Layer.merge(Home.layer(directory), Agent.engine(agent, chosen)))
-    })
+    }).pipe(Effect.catchTags(refusals))
 ).pipe(
   Command.withDescription("Runs an agent without a terminal: the answer goes to the output, the rest beside it")
 )
