@@ -132,7 +132,20 @@ export const fromEntries = (entries: ReadonlyArray<Entry>): Timeline => {
     for (const call of turn.calls) if (isOver(call)) ended.add(call.toolCallId)
     return turn
   }).sort((one, other) => one.began - other.began)
-  const waits = turns.map((turn, index) => waitAfter(turn, turns[index + 1]))
+  let calls: ReadonlyArray<Call> = []
+  let since = 0
+  const waits = turns.map((turn, index): Wait => {
+    // What was refused changed nothing.
+    if (!isRefused(turn)) {
+      // Of a turn that was cut off nothing waits: it will be taken up where it was.
+      calls = turn.outcome === "completed" ? turn.calls.filter(isWaiting) : []
+      since = turn.ended
+    }
+    const next = turns[index + 1]
+    return next === undefined
+      ? { from: since, until: undefined, calls }
+      : { from: turn.ended, until: Math.max(next.began, turn.ended), calls }
+  })
   return { turns, waits, totals: totalsOf(turns, waits) }
 }
 
@@ -144,11 +157,8 @@ export const isWaiting = (call: Call): boolean =>
 
 const isOver = (call: Call): boolean => !isWaiting(call) && call.outcome !== "lost" && call.outcome !== "interrupted"
 
-const waitAfter = (turn: Turn, next: Turn | undefined): Wait => ({
-  from: turn.ended,
-  until: next === undefined ? undefined : Math.max(next.began, turn.ended),
-  calls: turn.calls.filter(isWaiting)
-})
+const isRefused = (turn: Turn): boolean =>
+  turn.outcome === "failed" && turn.answers.length === 0 && turn.calls.length === 0
 
 const totalsOf = (turns: ReadonlyArray<Turn>, waits: ReadonlyArray<Wait>): Totals => {
   const answers = turns.flatMap((turn) => turn.answers)

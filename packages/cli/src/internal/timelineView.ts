@@ -80,7 +80,7 @@ const leastBar = 8
 
 const layoutOf = (rows: ReadonlyArray<Row>, options: Options): Layout => {
   const { width } = options
-  const label = Math.max(5, Math.min(widest(rows.map((row) => row.label)), Math.floor(width / 4)))
+  const label = Math.max(5, Math.min(widest(rows.map((row) => row.label)), Math.floor(width * 0.3)))
   const time = widest(rows.map(({ millis }) => millis === undefined ? "" : Scale.took(millis)))
   const said = widest(rows.map(beside))
   const note = width < roomy ? 0 : Math.min(said, Math.floor(width / 3))
@@ -146,20 +146,26 @@ const rowLines = (
 ): ReadonlyArray<string> => {
   for (const { glyph } of [...cells, row.sign]) glyphs.add(glyph)
   const isQuiet = row.note === ""
-  const notes: ReadonlyArray<Piece> = layout.note === 0 ? [] : [
-    { text: "  " },
-    { text: row.note, style: row.sign.style === "green" ? undefined : row.sign.style },
-    { text: row.aside === "" ? "" : isQuiet ? row.aside : ` · ${row.aside}`, style: "dim" }
-  ]
   return [
     line([
       { text: ` ${pad(cut(row.label, layout.label), layout.label)} ` },
       ...Bars.pieces(cells),
       { text: ` ${row.sign.glyph}`, style: row.sign.style },
       { text: ` ${padStart(row.millis === undefined ? "" : Scale.took(row.millis), layout.time)}`, style: "dim" },
-      ...notes
+      ...(layout.note === 0 ? [] : notesOf(row, layout))
     ], layout).trimEnd(),
     ...(layout.note > 0 || isQuiet ? [] : hanging("   └ ", row.note, row.sign.style, layout))
+  ]
+}
+
+const notesOf = (row: Row, layout: Layout): ReadonlyArray<Piece> => {
+  const { aside, note, sign } = row
+  // What went wrong is not cut for what is only good to know.
+  const hasRoom = note === "" || widthOf(beside(row)) <= layout.note
+  return [
+    { text: "  " },
+    { text: note, style: sign.style === "green" ? undefined : sign.style },
+    { text: !hasRoom || aside === "" ? "" : note === "" ? aside : ` · ${aside}`, style: "dim" }
   ]
 }
 
@@ -170,24 +176,19 @@ const waitLines = ({ calls, from, until }: Wait, layout: Layout, began: number):
   const time = until === undefined ? `since ${Words.moment(from, layout.zone, began)}` : Scale.took(until - from)
   const style: Style = calls.length === 0 ? "dim" : "yellow"
   const reasons = calls.map((call) => Words.waitOf(call, until !== undefined))
-  const [first, ...rest] = inRoom(
-    calls.length === 0 ? [`${time} later`] : [`${time}: ${reasons[0]}`, ...reasons.slice(1)],
-    layout.width - rule.length - 2
-  )
+  const [first, ...rest] = calls.length === 0 ? [`${time} later`] : [`${time}: ${reasons[0]}`, ...reasons.slice(1)]
+  const head = `${rule} ${first} `
+  const room = layout.width - widthOf(head)
   return [
     "",
-    line(
-      [{ text: `${rule} ${first} ${"┄".repeat(Math.max(0, layout.width - widthOf(`${rule} ${first} `)))}`, style }],
-      layout
-    ),
-    ...rest.map((text) => line([{ text: `${rule} ${text}`, style }], layout))
+    ...(room > 0
+      ? [line([{ text: head + "┄".repeat(room), style }], layout)]
+      : hanging(`${rule} `, `${first}`, style, layout)),
+    ...rest.flatMap((text) => hanging(`${rule} `, text, style, layout))
   ]
 }
 
 const rule = "  ┄┄"
-
-const inRoom = (texts: ReadonlyArray<string>, width: number): ReadonlyArray<string> =>
-  texts.flatMap((text) => wrap(text.replace(/\s+/g, " "), width))
 
 const totalLines = (totals: Totals, layout: Layout): ReadonlyArray<string> => {
   const { answers, calls, modelMillis, toolMillis, waitingMillis } = totals

@@ -108,15 +108,16 @@ const printPicture = Effect.fnUntraced(function*(id: string, columns: number) {
   const stored = yield* storedOf(id)
   const { colour } = yield* Stdio
   const options = { width: columns, colour, zone: DateTime.zoneMakeLocal() }
-  yield* print(...picture({ id, recording, stored }, options))
+  yield* print(...picture({ id, recording, stored: Option.getOrUndefined(stored) }, options))
 })
 
 /** The stored session, also when there is only a trace of it. */
-const storedOf = (id: string): Effect.Effect<Session | undefined, never, SessionStore> =>
+const storedOf = (id: string): Effect.Effect<Option.Option<Session>, never, SessionStore> =>
   Effect.flatMap(SessionStore, (store) =>
     store.load(id).pipe(
-      Effect.catchTag("NotFound", () => Effect.void),
-      Effect.catchAll((error) => Effect.as(tell(`allm: ${error.message}`), undefined))
+      Effect.asSome,
+      Effect.catchTag("NotFound", () => Effect.succeedNone),
+      Effect.catchAll((error) => Effect.as(tell(`allm: ${error.message}`), Option.none()))
     ))
 
 /** All there is to show of a session. */

@@ -32,7 +32,7 @@ export const signs: { readonly [K in Outcome]: Sign } = {
   timedOut: { glyph: "◷", style: "magenta", word: "timed out" },
   abandoned: { glyph: "◌", style: "magenta", word: "timed out, left behind" },
   halted: { glyph: "■", style: "yellow", word: "halted the run" },
-  asked: { glyph: "?", style: "yellow", word: "asks" },
+  asked: { glyph: "?", style: "yellow", word: "asked" },
   approval: { glyph: "◆", style: "yellow", word: "needs approval" },
   manual: { glyph: "◇", style: "yellow", word: "somebody else's to run" },
   denied: { glyph: "⊘", style: "red", word: "denied" },

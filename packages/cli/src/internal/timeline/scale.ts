@@ -53,21 +53,26 @@ const steps: ReadonlyArray<number> = [
   each(day, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 ].flat()
 
-// A mark, the longest usual label, and a space.
-const leastColumns = 8
-
 /** Times to write along the scale, as round and as many as there is room for. */
-export const ticksOf = (scale: Scale): ReadonlyArray<Tick> => {
-  const step = steps.find((step) => step / scale.span * scale.width >= leastColumns)
-  if (step === undefined) return [{ column: 0, label: "0" }]
-  const ticks: Array<Tick> = []
-  for (let at = 0; at < scale.span; at += step) {
-    const column = Math.round(at / scale.span * scale.width)
-    const label = labelOf(at, step)
-    if (column + 1 + label.length <= scale.width) ticks.push({ column, label })
-  }
-  return ticks
+export const ticksOf = (scale: Scale): ReadonlyArray<Tick> =>
+  steps.map((step) => ticksBy(scale, step)).find((ticks) => isReadable(ticks, scale)) ?? [{ column: 0, label: "0" }]
+
+const ticksBy = (scale: Scale, step: number): ReadonlyArray<Tick> => {
+  const { span, width } = scale
+  // So many that there is certainly no room for them.
+  if (span / step > width) return []
+  return Array.from({ length: Math.ceil(span / step) }, (_, index) => ({
+    column: Math.round(index * step / span * width),
+    label: labelOf(index * step, step)
+  })).filter(({ column, label }) => column + 1 + label.length <= width)
 }
+
+/** Whether there is a space behind every label, and in a wide window more than that. */
+const isReadable = (ticks: ReadonlyArray<Tick>, { width }: Scale): boolean =>
+  ticks.length > 0 && ticks.every(({ column, label }, index) => {
+    const next = ticks[index + 1]
+    return next === undefined || next.column - column >= Math.max(label.length + 2, Math.min(8, width / 4))
+  })
 
 const labelOf = (at: number, step: number): string => {
   if (at === 0) return "0"

@@ -34,10 +34,11 @@ export const tokens = (
   { inputTokens, outputTokens, tokens }: Pick<Totals, "inputTokens" | "outputTokens" | "tokens">
 ): string | undefined => {
   if (tokens === undefined) return undefined
-  const parts = inputTokens === undefined || outputTokens === undefined
-    ? ""
-    : ` (${grouped(inputTokens)} in, ${grouped(outputTokens)} out)`
-  return `${grouped(tokens)} ${tokens === 1 ? "token" : "tokens"}${parts}`
+  return joined([
+    `${grouped(tokens)} ${tokens === 1 ? "token" : "tokens"}`,
+    inputTokens === undefined ? undefined : `${grouped(inputTokens)} in`,
+    outputTokens === undefined ? undefined : `${grouped(outputTokens)} out`
+  ])
 }
 
 export const times = (number: number, what: string): string | undefined =>
@@ -93,10 +94,10 @@ const causes: ReadonlyMap<string, string> = new Map([
 const silent: ReadonlySet<string> = new Set(["completed", "ask_user", "approval", "manual_tool_calls"])
 
 /** How a turn ended, when that is not told by anything else. */
-export const endOf = ({ message, outcome, reason }: Turn): string | undefined => {
+export const endOf = ({ answers, calls, message, outcome, reason }: Turn): string | undefined => {
   switch (outcome) {
     case "interrupted":
-      return "interrupted"
+      return [...answers, ...calls].some((one) => one.outcome === "interrupted") ? undefined : "interrupted"
     case "failed":
       return told("failed", message)
     case "open":
