@@ -103,7 +103,10 @@ const edited = (interrupted: () => void): Effect.Effect<Lines, never, Scope.Scop
     let history: Array<string> = []
     const keyboard = new Keyboard({
       interrupt: interrupted,
-      keys: (text) => current?.keys.emit("data", text),
+      keys: (text) => {
+        // Of several characters at once Node puts all but the last at the end of the line, wherever the cursor is.
+        for (const character of text) current?.keys.emit("data", character)
+      },
       suspend: () => suspendProcess(() => current?.line.prompt(true))
     })
     const hear = (text: string): void => keyboard.hear(text)
