@@ -169,7 +169,7 @@ const recorded = <E, R>(
         Effect.fnUntraced(function*(writer) {
           note({ _tag: "TurnEnded", at: yield* Clock.currentTimeMillis, turn, ...ended })
           yield* mailbox.end
-          yield* Effect.ignore(Effect.timeout(Effect.disconnect(Effect.interruptible(Fiber.await(writer))), patience))
+          yield* Effect.ignore(Effect.timeout(Effect.interruptible(Fiber.await(writer)), patience))
         })
       )
 
@@ -206,7 +206,9 @@ const endOf = (cause: Cause.Cause<Option.Option<unknown>>): Ended => {
   const error = failure === undefined ? Cause.squash(cause) : Option.getOrUndefined(failure)
   return {
     outcome: "failed",
-    ...(Predicate.hasProperty(error, "_tag") && typeof error._tag === "string" ? { error: error._tag } : {}),
+    ...(failure !== undefined && Predicate.hasProperty(error, "_tag") && typeof error._tag === "string"
+      ? { error: error._tag }
+      : {}),
     message: error instanceof Error ? short(error.message) : textOf(error)
   }
 }
