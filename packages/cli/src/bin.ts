@@ -8,6 +8,5 @@ NodeRuntime.runMain(Effect.provide(Cli.run(process.argv), NodeContext.layer), {
   disableErrorReporting: true,
   // It writes into the middle of whatever is drawn.
   disablePrettyLogger: true,
-  disablePrettyLogger: true,
   teardown: Cli.teardown
 })

@@ -17,8 +17,8 @@ import type { Ended } from "./turn.ts"
 
 /** What a chat is begun with. */
 export interface Setting {
-  readonly agent: Agent
-  readonly model: Model
+  readonly agent: Pick<Agent, "name" | "instructions" | "prompt" | "suggestions">
+  readonly model: Pick<Model, "label" | "isDemo" | "origin">
   /** What the engine says its model is. */
   readonly label: string
   /** How a session is gone on with, on the command line. */
@@ -39,7 +39,7 @@ export const header = (setting: Setting, sessionId: string): ReadonlyArray<Parag
   ]
 }
 
-const embedded = ({ origin }: Model): ReadonlyArray<Paragraph> => {
+const embedded = ({ origin }: Setting["model"]): ReadonlyArray<Paragraph> => {
   const keys = `${keyVariables.slice(0, -1).join(", ")} or ${keyVariables.at(-1)}`
   const found = origin === "none" ? "No key was found in the environment, so the" : "The"
   return [
@@ -47,7 +47,7 @@ const embedded = ({ origin }: Model): ReadonlyArray<Paragraph> => {
   ]
 }
 
-export const suggestions = ({ suggestions }: Agent): ReadonlyArray<Paragraph> =>
+export const suggestions = ({ suggestions }: Setting["agent"]): ReadonlyArray<Paragraph> =>
   suggestions.length === 0 ? [] : [
     dim(""),
     dim("Things to say:"),
@@ -60,7 +60,7 @@ export const quoted = (word: string): string =>
 
 export const help: ReadonlyArray<Paragraph> = [
   { text: "" },
-  ...Object.entries(commands).map(([name, text]) => ({ text: `${`/${name}`.padEnd(9)} ${text}`, indent: 2 })),
+  ...Object.entries(commands).map(([name, text]) => ({ text, label: `/${name}`.padEnd(7), indent: 2 })),
   { text: "" },
   dim(
     "Anything else is said to the model, also a path such as /etc/hosts. Begin with // to say something that looks like a command."
@@ -73,17 +73,17 @@ export const help: ReadonlyArray<Paragraph> = [
 
 // --- tools --------------------------------------------------------------------------------------------------------------
 
-export const tools = ({ tools }: Engine): ReadonlyArray<Paragraph> =>
-  tools.length === 0
+export const tools = ({ tools }: Engine): ReadonlyArray<Paragraph> => {
+  const widest = Math.max(0, ...tools.map(({ name }) => Style.widthOf(name)))
+  return tools.length === 0
     ? [dim("This agent has no tools.")]
     : tools.flatMap((tool) => [
-      { text: "" },
-      { text: tool.name, style: "bold" as const },
-      { text: tool.description, indent: 2 },
-      ...flagsOf(tool)
+      { text: tool.description, label: Style.pad(tool.name, widest), indent: 2 },
+      ...flagsOf(tool).map((text) => ({ ...dim(text), label: " ".repeat(widest), indent: 2 }))
     ])
+}
 
-const flagsOf = (tool: AnyTool): ReadonlyArray<Paragraph> => {
+const flagsOf = (tool: AnyTool): ReadonlyArray<string> => {
   const flags = [
     ...(tool.needsApproval === false
       ? []
@@ -94,7 +94,7 @@ const flagsOf = (tool: AnyTool): ReadonlyArray<Paragraph> => {
     ...(tool.exclusive === false ? [] : [tool.exclusive === true ? "runs alone" : "one call per key at a time"]),
     ...(tool.replay === "never" ? [] : [tool.replay])
   ]
-  return flags.length === 0 ? [] : [{ ...dim(flags.join(", ")), indent: 2 }]
+  return flags.length === 0 ? [] : [flags.join(", ")]
 }
 
 // --- the end of a turn --------------------------------------------------------------------------------------------------

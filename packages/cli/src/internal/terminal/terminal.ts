@@ -57,16 +57,22 @@ export interface Paragraph {
   readonly style?: Style.Style | undefined
   /** How far to the right it stands. */
   readonly indent?: number | undefined
+  /** What stands in a column of its own before it. */
+  readonly label?: string | undefined
 }
 
 export const paragraphLines = (
-  { indent = 0, style, text }: Paragraph,
+  { indent = 0, label, style, text }: Paragraph,
   { colour, width }: Style.LineOptions
 ): ReadonlyArray<string> => {
-  const margin = " ".repeat(indent < width / 2 ? indent : 0)
-  return Style.wrap(text, width - margin.length).map((line) =>
-    line === "" ? "" : margin + Style.paint(line, style, colour)
+  const column = label === undefined ? "" : `${label}  `
+  const isRoomy = indent + Style.widthOf(column) < width / 2
+  const margin = " ".repeat(isRoomy ? indent + Style.widthOf(column) : 0)
+  const first = isRoomy ? " ".repeat(indent) + Style.paint(column, "bold", colour) : margin
+  const lines = Style.wrap(text, width - margin.length).map((line, index) =>
+    line === "" ? "" : (index === 0 ? first : margin) + Style.paint(line, style, colour)
   )
+  return isRoomy || column.trim() === "" ? lines : [Style.paint(Style.cut(label!, width), "bold", colour), ...lines]
 }
 
 /** Writes paragraphs below each other; a text alone is one without a style. */
