@@ -223,8 +223,11 @@ const failedToBuild = (file: string, cause: Cause.Cause<unknown>): Effect.Effect
   )
 }
 
-/** The first line of what an error says, without its stack. */
+const mostLines = 5
+
+/** What an error says, without its stack. */
 const messageOf = (error: unknown): string => {
   const text = Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
-  return text.split("\n").find((line) => line.trim() !== "") ?? "no reason was given"
+  const lines = text.split("\n").filter((line) => line.trim() !== "" && !/^\s+at\s/.test(line))
+  return lines.length === 0 ? "no reason was given" : lines.slice(0, mostLines).join("\n")
 }

@@ -44,6 +44,7 @@ export const agentIn = (file: string): Effect.Effect<Agent.Agent, Agent.AgentErr
 
 const promptOf = (
   words: ReadonlyArray<string>,
+  file: string,
   agent: Agent.Agent
 ): Effect.Effect<string, Refused | InputFailed> =>
   Effect.gen(function*() {
@@ -54,7 +55,7 @@ const promptOf = (
     if (read !== "") return read
     if (agent.prompt !== undefined && agent.prompt.trim() !== "") return agent.prompt
     return yield* wrongUse(
-      `There is nothing to say: write allm run ${agent.name} "…", pipe it in, or export const prompt = "…" in the module.`
+      `There is nothing to say: write allm run ${file} "…", pipe it in, or export const prompt = "…" in the module.`
     )
   })
 
@@ -65,7 +66,7 @@ export const run = Command.make(
     Effect.gen(function*() {
       const agent = yield* agentIn(file)
       const chosen = yield* Models.resolve(model)
-      const text = yield* promptOf(prompt, agent)
+      const text = yield* promptOf(prompt, file, agent)
       const { directory } = yield* Home.home(home)
       const turn = Effect.gen(function*() {
         const sessionId = yield* Option.match(session, { onNone: () => Home.newSessionId, onSome: SessionIds.find })

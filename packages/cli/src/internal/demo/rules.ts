@@ -66,25 +66,26 @@ const write: Rule = (sentence) => {
   sentence.take(match.index, whole.length - tail.length + taken)
 }
 
-const stop = new Set(["something", "anything", "a question", "one", "me", ""])
+const noSubject = new Set(["something", "anything", "a question", "one", "me", ""])
 
 const ask: Rule = (sentence) => {
   for (const match of sentence.all(/\bask\s+(?:me|us|him|her|them)\b([^?!\n]*)/giu)) {
     const [whole, rest = ""] = match
-    const [before = "", list = ""] = rest.split(":")
-    const about = before.replace(/^\s*(?:about|for)\b/iu, "").replace(/\s+and\s+.*$/iu, "").replace(/[.\s]+$/u, "")
-      .trim()
-    const choices = list.split(/,|\bor\b|;/iu).map((choice) => choice.replace(/[.\s]+$/u, "").trim()).filter((choice) =>
-      choice !== ""
-    )
-    const isOpen = stop.has(about.toLowerCase())
+    const colon = rest.indexOf(":")
+    const subject = (colon < 0 ? rest : rest.slice(0, colon)).split(/,?\s+and\s+/iu)[0]!
+    const choices = colon < 0 ? [] : choicesIn(rest.slice(colon + 1))
+    const about = subject.replace(/^\s*(?:about|for)\b/iu, "").replace(/[.,\s]+$/u, "").trim()
+    const isOpen = noSubject.has(about.toLowerCase())
     sentence.add(match.index, "ask_person", {
       question: isOpen ? "What would you like to see next?" : `${about[0]!.toUpperCase()}${about.slice(1)}?`,
       choices: choices.length > 0 ? choices : isOpen ? ["the time", "a sum", "the files here"] : ["yes", "no"]
     })
-    sentence.take(match.index, choices.length > 0 ? whole.length : "ask me".length + (isOpen ? 0 : before.length))
+    sentence.take(match.index, choices.length > 0 ? whole.length : whole.length - rest.length + subject.length)
   }
 }
+
+const choicesIn = (list: string): ReadonlyArray<string> =>
+  list.split(/,|;|\bor\b/iu).map((choice) => choice.replace(/[.\s]+$/u, "").trim()).filter((choice) => choice !== "")
 
 const outside = /(?<![\p{L}\p{N}_.])(?:\.{2}(?:[/\\][^\s?!,;"]*)?|[/~\\][^\s?!,;"*()\d][^\s?!,;"]*)/gu
 
@@ -111,7 +112,8 @@ const list: Rule = (sentence) => {
   const found = sentence.all(pattern)
   const named = found.map(([, path]) => path).find((path) => path !== undefined && !here.has(path.toLowerCase()))
   const [last] = found
-  if (last === undefined) return
+  // Where it leads out, it has been found already.
+  if (last === undefined || sentence.found.some(({ name }) => name === "list_files")) return
   sentence.add(found.at(-1)!.index, "list_files", named === undefined ? {} : { path: named.replace(/[.]+$/u, "") })
   for (const match of found) sentence.take(match.index, match[0].length)
 }
@@ -153,7 +155,7 @@ const time: Rule = (sentence) => {
       if (name === "" || placesIn(name).length > 0) continue
       const isSingle = /^\p{L}[\p{L}'_/-]*$/u.test(name) && !noPlace.has(name.toLowerCase())
       if (!capitalized.test(name) && !(isSingle && zones.size === 0)) break
-      add(match.index, name.replaceAll(" ", "_"))
+      add(sentence.text.indexOf(name, match.index), name.replaceAll(" ", "_"))
     }
   }
   if (sentence.found.length === before) sentence.add(asked.index, "clock")
