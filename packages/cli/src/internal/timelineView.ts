@@ -207,17 +207,18 @@ const legendLines = (glyphs: ReadonlySet<string>, layout: Layout): ReadonlyArray
   const lines: Array<Array<Piece>> = []
   let room = 0
   for (const { glyph, style, word } of Marks.legendOf(glyphs)) {
-    const size = widthOf(glyph) + 1 + widthOf(word) + 3
-    if (size > room) {
+    const size = widthOf(`${glyph} ${word}`)
+    if (size + 3 > room) {
       lines.push([{ text: " " }])
-      room = layout.width + 2
+      room = layout.width - 1
+    } else {
+      lines.at(-1)!.push({ text: "   " })
+      room -= 3
     }
     room -= size
-    lines.at(-1)!.push({ text: glyph, style }, { text: ` ${word}   `, style: "dim" })
+    lines.at(-1)!.push({ text: glyph, style }, { text: ` ${word}`, style: "dim" })
   }
-  return lines.length === 0
-    ? []
-    : ["", ...lines.map((pieces) => line(pieces, { ...layout, width: Infinity }).trimEnd())]
+  return lines.length === 0 ? [] : ["", ...lines.map((pieces) => line(pieces, layout))]
 }
 
 /** Parts in as many lines as they need, all behind the same indentation. */

@@ -25,19 +25,19 @@ export const replayed: Sign = { glyph: "≡", style: "blue", word: "answered fro
 
 export const signs: { readonly [K in Outcome]: Sign } = {
   done: { glyph: "✓", style: "green", word: "done" },
-  replaced: { glyph: "≈", style: "green", word: "failed, replaced by a value" },
+  replaced: { glyph: "≈", style: "green", word: "replaced" },
   failed: { glyph: "✗", style: "red", word: "failed" },
   crashed: { glyph: "!", style: "red", word: "crashed" },
   invalid: { glyph: "≠", style: "red", word: "not valid" },
   timedOut: { glyph: "◷", style: "magenta", word: "timed out" },
-  abandoned: { glyph: "◌", style: "magenta", word: "timed out, left behind" },
+  abandoned: { glyph: "◌", style: "magenta", word: "abandoned" },
   halted: { glyph: "■", style: "yellow", word: "halted the run" },
   asked: { glyph: "?", style: "yellow", word: "asked" },
   approval: { glyph: "◆", style: "yellow", word: "needs approval" },
-  manual: { glyph: "◇", style: "yellow", word: "somebody else's to run" },
+  manual: { glyph: "◇", style: "yellow", word: "left to the caller" },
   denied: { glyph: "⊘", style: "red", word: "denied" },
   skipped: { glyph: "○", style: "dim", word: "not started" },
-  stopped: { glyph: "□", style: "blue", word: "stopped, another call halted" },
+  stopped: { glyph: "□", style: "blue", word: "stopped by a halt" },
   interrupted: { glyph: "╳", style: "blue", word: "interrupted" },
   unknown: { glyph: "¿", style: "magenta", word: "outcome unknown" },
   lost: { glyph: "†", style: "magenta", word: "no end noted" }

@@ -217,12 +217,15 @@ const outcomeOf = (result: ToolOutcome | ToolError) => {
         ...optional("abandoned", result.abandoned)
       }
     default:
-      return { outcome: result._tag, message: short(withoutHead(result.message)) }
+      return { outcome: result._tag, ...optional("message", detailOf(result)) }
   }
 }
 
-// The picture has the name of the tool and a word for the outcome beside it.
-const withoutHead = (message: string): string => message.replace(/^tool error(?: \([^)]*\))?: /, "")
+/** What an error says besides its reason; the picture has the name of the tool and a word for the outcome. */
+const detailOf = (error: ToolError): string | undefined => {
+  const [, detail] = /^tool error(?: \([^)]*\))?: [a-z_]+: (.+)$/s.exec(error.message) ?? []
+  return detail === undefined ? undefined : short(detail)
+}
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? short(error.message === "" ? error.name : error.message) : textOf(error)
