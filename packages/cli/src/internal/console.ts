@@ -1,13 +1,12 @@
 /**
  * A console without colours, for output that is no terminal: help is always written in colours.
  */
-import * as Console from "effect/Console"
+import type * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-
-const colours = /\u001b\[[0-9;]*m/g
+import * as Style from "./terminal/style.ts"
 
 const withoutColours = (values: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
-  values.map((value) => typeof value === "string" ? value.replace(colours, "") : value)
+  values.map((value) => typeof value === "string" ? Style.unpainted(value) : value)
 
 /** Leaves out the colours of what `self` prints where `isColoured` says there are none. */
 export const withPlainConsole =

@@ -1,7 +1,8 @@
 /** As much of a terminal as the chat writes for: what is on it, and what has scrolled out of it. */
 import stringWidth from "string-width"
 
-const codes = /\x1b\[(\??[\d;]*)([A-Za-z])|\n|\r|[^\x1b\n\r]+/gy
+const escape = "\x1b"
+const codes = new RegExp(`${escape}\\[(\\??[\\d;]*)([A-Za-z])|\\n|\\r|[^${escape}\\n\\r]+`, "gy")
 
 const segmenter = new Intl.Segmenter()
 

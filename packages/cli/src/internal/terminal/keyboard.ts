@@ -4,17 +4,24 @@
  */
 import * as Style from "./style.ts"
 
-const pasteStart = "\u001b[200~"
-const pasteEnd = "\u001b[201~"
+const escape = "\u001b"
+const pasteStart = `${escape}[200~`
+const pasteEnd = `${escape}[201~`
 const interrupt = "\u0003"
 const suspend = "\u001a"
+
+// Those that mean the same wherever the person is.
+const special = new RegExp(`([\\r\\n${interrupt}${suspend}])`)
+
+// Arrows and the like.
+const sequences = new RegExp(`${escape}(?:\\[[0-?]*[ -/]*[@-~]|O.|.)?`, "g")
 
 /** Stands for a line break within a line. */
 export const lineBreak = "⏎"
 
 /** Tells the terminal to mark what is pasted. */
-export const markPastes = "\u001b[?2004h"
-export const doNotMarkPastes = "\u001b[?2004l"
+export const markPastes = `${escape}[?2004h`
+export const doNotMarkPastes = `${escape}[?2004l`
 
 export interface Listener {
   /** Takes keys while a line is being asked for, up to the end of the line. */
@@ -68,7 +75,7 @@ export class Keyboard {
 
   private take(keys: string): void {
     if (this.isPasting) return this.paste(keys)
-    for (const key of keys.split(/([\r\n]|\u0003|\u001a)/)) {
+    for (const key of keys.split(special)) {
       if (key === "") continue
       if (key === interrupt) this.listener.interrupt()
       else if (key === suspend) this.listener.suspend()
@@ -85,7 +92,7 @@ export class Keyboard {
   }
 
   private typeAhead(keys: string): void {
-    for (const key of keys.replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?/g, "")) {
+    for (const key of keys.replace(sequences, "")) {
       if (key === "\r" || key === "\n") this.ahead += lineBreak
       else if (key === "\u007f" || key === "\b") this.ahead = [...this.ahead].slice(0, -1).join("")
       else if (key === "\u0015") this.ahead = ""

@@ -41,7 +41,5 @@ export class Picture {
   }
 }
 
-const styles = /\u001b\[[0-9;]*m/g
-
 const rowsOf = (line: string, columns: number): number =>
-  Math.max(1, Math.ceil(Style.widthOf(line.replace(styles, "")) / Math.max(1, columns)))
+  Math.max(1, Math.ceil(Style.widthOf(Style.unpainted(line)) / Math.max(1, columns)))

@@ -29,8 +29,21 @@ export interface LineOptions {
   readonly colour: boolean
 }
 
-const controls = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g
-const escapes = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\^_])/g
+const escape = "\u001b"
+const bell = "\u0007"
+
+// Also those that turn the direction of writing, behind which text can hide.
+const controls = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu
+
+const escapes = new RegExp(
+  `${escape}(?:\\[[0-?]*[ -/]*[@-~]|\\][^\\p{Cc}]*(?:${bell}|${escape}\\\\)?|[@-Z\\\\^_])`,
+  "gu"
+)
+
+const styles = new RegExp(`${escape}\\[[0-9;]*m`, "g")
+
+/** A line that was painted, without its styles. */
+export const unpainted = (line: string): string => line.replace(styles, "")
 
 /** The text in one line, without anything a terminal would obey. */
 export const inOneLine = (text: string): string =>
@@ -80,7 +93,7 @@ export const padStart = (text: string, width: number): string => " ".repeat(Math
 
 /** A text in a style, if there are colours. */
 export const paint = (text: string, style: Style | undefined, colour: boolean): string =>
-  colour && style !== undefined && text !== "" ? `\u001b[${codes[style]}m${text}\u001b[0m` : text
+  colour && style !== undefined && text !== "" ? `${escape}[${codes[style]}m${text}${escape}[0m` : text
 
 /** One line of several pieces, cut to the width; `…` tells that something is missing. */
 export const line = (pieces: ReadonlyArray<Piece>, { colour, width }: LineOptions): string => {
