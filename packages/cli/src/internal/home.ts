@@ -64,7 +64,13 @@ export const layer = (
     ToolJournal.layerFileSystem(below("journal")),
     Traces.layerFileSystem(below("traces"))
   )
-  return Layer.provideMerge(SessionRunner.layer({ holder: `allm, process ${process.pid}`, wait: "3 seconds" }), stores)
+  // Whoever comes back after a crash finds the session held by the dead; waiting has to take longer than that lasts.
+  const runner = SessionRunner.layer({
+    holder: `allm, process ${process.pid}`,
+    leaseDuration: "6 seconds",
+    wait: "8 seconds"
+  })
+  return Layer.provideMerge(runner, stores)
 }
 
 // Without those that are easily taken for one another.
