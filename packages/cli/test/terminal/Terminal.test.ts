@@ -2,8 +2,6 @@ import { assert, describe, it, vi } from "vitest"
 import * as Piped from "./Piped.ts"
 import * as Terminal from "./Terminal.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
-
 const program = (source: string) => [process.execPath, "-e", source] as const
 
 const stopped = (pid: number) => {
@@ -26,7 +24,7 @@ const echoKeys = `
   console.log("ready", process.stdout.columns, process.stdout.rows, process.stdout.isTTY, process.env.ONLY)
 `
 
-describe("Terminal", () => {
+describe("Terminal", { timeout: 90_000 }, () => {
   it("shows what a command draws, passes keys and sizes on, and tells how it ended", async () => {
     await using terminal = Terminal.open(program(echoKeys), { columns: 50, rows: 12, env: { ONLY: "this" } })
     await terminal.until("ready 50 12 true this")
@@ -99,7 +97,7 @@ describe("Terminal", () => {
   })
 })
 
-describe("Piped", () => {
+describe("Piped", { timeout: 90_000 }, () => {
   it("gives input, waits for output, and tells how the command ended", async () => {
     await using piped = Piped.start(program(`
       console.log("tty", process.stdin.isTTY === true, process.stdout.isTTY === true)
