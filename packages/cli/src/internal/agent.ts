@@ -3,6 +3,7 @@
  */
 import * as Adapter from "@allm/core/Adapter"
 import * as Engine from "@allm/core/Engine"
+import * as Tool from "@allm/core/Tool"
 import type { NodeContext } from "@effect/platform-node/NodeContext"
 import * as FetchHttpClient from "@effect/platform/FetchHttpClient"
 import type * as HttpClient from "@effect/platform/HttpClient"
@@ -103,6 +104,7 @@ const equipped = Effect.fnUntraced(function*(
   engine: Engine.Service,
   adapter: Adapter.Service
 ) {
+  if (!engine.tools.every(Tool.isTool)) return yield* refuse(agent.name, otherCopy)
   if (engine.adapter !== adapter) {
     if (model.origin === "option") {
       yield* Console.error(`${agent.name} brings a model of its own, ${labelOf(engine)}; ${model.label} is not used.`)
@@ -120,6 +122,11 @@ const broken = (agent: string, detail: string): AgentError => new AgentError({ a
 
 const noModel = `there is no model for it: set ${keyVariables.join(", ")}, or write --model provider/name, ` +
   "or --model demo for the embedded one."
+
+const asModule = "write \"type\": \"module\" into its package.json, or name it .mts or .mjs"
+
+const otherCopy =
+  `it uses another copy of @allm/core than this command; install both in the same project, and ${asModule}.`
 
 const example = [
   "  import { Engine } from \"@allm/core\"",
@@ -155,29 +162,41 @@ const importing = (load: () => Promise<unknown>): Effect.Effect<unknown, Rejecte
 const imported = (file: string, url: string): Effect.Effect<unknown, AgentError> =>
   importing(() => import(url)).pipe(
     Effect.catchIf(needsTsx, () => throughTsx(file, url)),
-    Effect.catchTag("Rejected", ({ reason }) => broken(file, `it cannot be loaded: ${messageOf(reason)}`))
+    Effect.catchTag("Rejected", ({ reason }) => {
+      const message = messageOf(reason)
+      return isCommonJs(message)
+        ? refuse(file, `it is read as CommonJS, which cannot import this library; ${asModule}.`)
+        : broken(file, `it cannot be loaded: ${message}`)
+    })
   )
+
+const isCommonJs = (message: string): boolean =>
+  message.includes("require() ES Module") || message.includes("Cannot use import statement outside a module")
 
 /** What Node says of TypeScript that it does not read, or only in part. */
 const needsTsx = ({ reason }: Rejected): boolean =>
   Predicate.hasProperty(reason, "code") &&
   (reason.code === "ERR_UNKNOWN_FILE_EXTENSION" || reason.code === "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX")
 
-/** TypeScript, for a Node that does not read it. */
+/**
+ * TypeScript, for a Node that does not read it. From here on this process reads it, so that the module shares its imports
+ * with the command; `tsImport` would give it copies of its own.
+ */
 const throughTsx = (file: string, url: string): Effect.Effect<unknown, Rejected | AgentError> =>
   Effect.tryPromise({
     try: () => import("tsx/esm/api"),
     catch: () =>
       refuse(file, "this Node reads no TypeScript; install tsx (npm install tsx), or write the agent in JavaScript.")
   }).pipe(
-    Effect.flatMap(({ tsImport }) => importing(() => tsImport(url, import.meta.url)))
+    Effect.tap(({ register }) => Effect.sync(() => register())),
+    Effect.zipRight(importing(() => import(`${url}?tsx`)))
   )
 
 type Exports = { readonly [name: string]: unknown }
 
 const agentOf = (file: string, module: unknown): Effect.Effect<Agent, AgentError> =>
   Effect.gen(function*() {
-    const exports: Exports = { ...(Predicate.isRecord(module) ? module : {}) }
+    const exports = exportsOf(module)
     const layer = exports["default"]
     if (!isEngineLayer(layer)) {
       const found = layer === undefined
@@ -194,6 +213,13 @@ const agentOf = (file: string, module: unknown): Effect.Effect<Agent, AgentError
       engine: Layer.catchAllCause(layer, (cause) => Layer.effectContext(failedToBuild(file, cause)))
     }
   })
+
+/** What a module exports; one that was made CommonJS has all of it in its default. */
+const exportsOf = (module: unknown): Exports => {
+  const exports: Exports = Predicate.isRecord(module) ? module : {}
+  const inner = exports["default"]
+  return Predicate.isRecord(inner) && !Layer.isLayer(inner) && "default" in inner ? inner : exports
+}
 
 /** Tells whether it is a Layer, also of another copy of `effect`. What it gives is seen when it is built. */
 const isEngineLayer = (value: unknown): value is EngineLayer => Layer.isLayer(value)

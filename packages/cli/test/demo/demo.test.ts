@@ -32,11 +32,11 @@ const resultOf = (events: ReadonlyArray<Event.Event>): ChatResult.ChatResult => 
   return last.result
 }
 
-const chat = (input: string | ReadonlyArray<Message.Message>, root?: string) =>
+const chat = (input: string | ReadonlyArray<Message.Message>, root: string = ".") =>
   Effect.map(events(input, root), resultOf)
 
-const answer = (input: string, root?: string) =>
-  Effect.map(chat(input, root), ({ finalResponse }) => finalResponse.outputText)
+const answer = (input: string, root: string = ".") =>
+  Effect.map(chat(input, root), ({ finalResponse }) => finalResponse.outputText ?? "")
 
 const inDirectory = <A, E, R>(use: (root: string) => Effect.Effect<A, E, R>) =>
   Effect.scoped(
@@ -81,7 +81,7 @@ describe("the embedded agent", () => {
       Effect.gen(function*() {
         const { finalResponse, steps } = yield* chat("What time is it in Toyko?")
 
-        assert.match(finalResponse.outputText, /^In Tokyo it is \d\d:\d\d/)
+        assert.match(finalResponse.outputText ?? "", /^In Tokyo it is \d\d:\d\d/)
         assert.strictEqual(steps.length, 3)
       }).pipe(Effect.provide(NodeContext.layer)))
 
@@ -197,7 +197,7 @@ describe("the embedded agent", () => {
         const began = yield* Clock.currentTimeMillis
         const prompt = Agent.demo({ root }).prompt ?? ""
         const { finalResponse, haltedReason, steps } = yield* chat(prompt, root)
-        const text = finalResponse.outputText
+        const text = finalResponse.outputText ?? ""
 
         assert.strictEqual(haltedReason, "completed")
         assert.strictEqual(steps[0]?.response.toolCalls.length, 8)
