@@ -101,7 +101,8 @@ export const open = (
   emulator.unicode.register(widths)
   emulator.unicode.activeVersion = widths.version
   const process = spawn(command, args, {
-    name: "xterm-256color",
+    // It beats what the environment says.
+    name: env?.["TERM"] ?? "xterm-256color",
     cols: columns,
     rows,
     ...(cwd === undefined ? {} : { cwd }),
