@@ -163,7 +163,7 @@ const isRefused = (turn: Turn): boolean =>
 const totalsOf = (turns: ReadonlyArray<Turn>, waits: ReadonlyArray<Wait>): Totals => {
   const answers = turns.flatMap((turn) => turn.answers)
   const bars = turns.flatMap((turn) => turn.calls)
-  const calls = bars.filter((call, index) => !isTakenUp(call, bars.slice(index + 1)))
+  const calls = lastBars(bars)
   const outcomes = new Map<Outcome, number>()
   for (const { outcome } of calls) outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
   return {
@@ -184,9 +184,16 @@ const totalsOf = (turns: ReadonlyArray<Turn>, waits: ReadonlyArray<Wait>): Total
   }
 }
 
-/** Whether a call has another bar, in a later turn: once a person had consented to it, or after a crash. */
-const isTakenUp = (call: Call, later: ReadonlyArray<Call>): boolean =>
-  later.some(({ asked, toolCallId }) => asked === undefined && toolCallId === call.toolCallId)
+/** Of a call with a bar in each of several turns, the last: a person had to consent to it, or a process died. */
+const lastBars = (bars: ReadonlyArray<Call>): ReadonlyArray<Call> => {
+  const takenUp = new Set<string>()
+  return [...bars].reverse().filter(({ asked, toolCallId }) => {
+    const isLast = !takenUp.has(toolCallId)
+    if (asked === undefined) takenUp.add(toolCallId)
+    else takenUp.delete(toolCallId)
+    return isLast
+  })
+}
 
 const sumOf = <A>(all: ReadonlyArray<A>, count: (one: A) => number | undefined): number | undefined =>
   all.reduce<number | undefined>((sum, one) => {

@@ -8,10 +8,8 @@ import * as FileSystem from "@effect/platform/FileSystem"
 import * as Path from "@effect/platform/Path"
 import * as Cause from "effect/Cause"
 import * as Chunk from "effect/Chunk"
-import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Mailbox from "effect/Mailbox"
@@ -150,6 +148,7 @@ const recorded = <E, R>(
   Stream.unwrapScoped(
     Effect.gen(function*() {
       const turn = (yield* Random.nextIntBetween(0, 36 ** 8)).toString(36).padStart(8, "0")
+      const clock = yield* Effect.clock
       const mailbox = yield* Mailbox.make<Entry>()
       // Whole milliseconds: random delays have fractions that nobody wants to read.
       const note = (entry: Entry): void => void mailbox.unsafeOffer({ ...entry, at: Math.floor(entry.at) })
@@ -159,7 +158,7 @@ const recorded = <E, R>(
 
       note({
         _tag: "TurnBegan",
-        at: yield* Clock.currentTimeMillis,
+        at: clock.unsafeCurrentTimeMillis(),
         turn,
         model,
         ...(input === undefined ? {} : { input: short(input, 1000) })
@@ -167,7 +166,7 @@ const recorded = <E, R>(
       yield* Effect.acquireRelease(
         Effect.forkDaemon(Effect.interruptible(write(mailbox))),
         Effect.fnUntraced(function*(writer) {
-          note({ _tag: "TurnEnded", at: yield* Clock.currentTimeMillis, turn, ...ended })
+          note({ _tag: "TurnEnded", at: clock.unsafeCurrentTimeMillis(), turn, ...ended })
           yield* mailbox.end
           yield* Effect.ignore(Effect.timeout(Effect.interruptible(Fiber.await(writer)), patience))
         })
@@ -186,15 +185,18 @@ const recorded = <E, R>(
       )
       // Pulled by hand, so that only what the events do is listened to, and not what is done with them.
       const pull = yield* Stream.toPull(events)
-      const noted = Effect.tap(pull, (chunk) =>
-        Effect.map(Clock.currentTimeMillis, (at) => {
-          for (const event of chunk) for (const entry of notes.of(event, at)) note(entry)
-        }))
       return Stream.repeatEffectChunkOption(
-        Effect.onExit(listen(noted), (exit) =>
-          Effect.sync(() => {
-            if (Exit.isFailure(exit)) ended = endOf(exit.cause)
-          }))
+        Effect.matchCauseEffect(listen(pull), {
+          onFailure: (cause) => {
+            ended = endOf(cause)
+            return Effect.failCause(cause)
+          },
+          onSuccess: (events) => {
+            const at = clock.unsafeCurrentTimeMillis()
+            for (const event of events) for (const entry of notes.of(event, at)) note(entry)
+            return Effect.succeed(events)
+          }
+        })
       )
     })
   )

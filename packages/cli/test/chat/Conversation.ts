@@ -104,7 +104,9 @@ export const talking = <A, E>(
       const chat = withNotes((notes) =>
         Chat.run({
           agent: {
+            file: undefined,
             name: "scripted",
+            file: undefined,
             instructions: "Be brief.",
             prompt: options.prompt,
             suggestions: options.suggestions ?? []

@@ -23,17 +23,17 @@ import { type Recording, Traces } from "../trace.ts"
 import { Entry } from "../trace/entry.ts"
 
 const session = Args.text({ name: "session" }).pipe(
-  Args.withDescription("The id of a session, or the beginning of one. Default: the session that was used last."),
+  Args.withDescription("The id of a session, or the beginning of one; the session that was saved last unless given"),
   Args.optional
 )
 
 const json = Options.boolean("json").pipe(
-  Options.withDescription("Writes what was noted, one JSON object per line, instead of a picture.")
+  Options.withDescription("Writes what was noted, one JSON object per line, in place of the picture")
 )
 
 const width = Options.integer("width").pipe(
   Options.withPseudoName("columns"),
-  Options.withDescription("How wide the picture is. Default: as the window, else 100."),
+  Options.withDescription("How wide the picture is; as the window, or 100, unless given"),
   Options.optional
 )
 
@@ -47,14 +47,18 @@ export const replay = Command.make(
     Effect.gen(function*() {
       const { directory } = yield* Home.home(given.home)
       const columns = yield* checkedWidth(given.width)
-      yield* Effect.provide(
-        Effect.flatMap(chosen(given.session), (id) => given.json ? printEntries(id) : printPicture(id, columns)),
-        Home.layer(directory)
+      yield* Effect.flatMap(
+        chosen(given.session),
+        (id) => given.json ? printEntries(id) : printPicture(id, columns)
+      ).pipe(
+        // `| head -1` has seen enough.
+        Effect.catchTag("BrokenPipe", () => Effect.void),
+        Effect.provide(Home.layer(directory))
       )
     })
 ).pipe(
   Command.withDescription(
-    "Shows a stored session as a timeline: answers and parallel calls as bars, halts, timeouts, retries, waiting."
+    "Shows a stored session as a timeline: answers and parallel calls as bars, halts, timeouts, retries, waiting"
   )
 )
 
