@@ -106,7 +106,6 @@ export const talking = <A, E>(
           agent: {
             file: undefined,
             name: "scripted",
-            file: undefined,
             instructions: "Be brief.",
             prompt: options.prompt,
             suggestions: options.suggestions ?? []

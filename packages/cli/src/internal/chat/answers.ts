@@ -82,7 +82,9 @@ const reading = <E, R>(
       })
       if (input._tag === "Interrupt") return "left"
       if (input._tag === "End") return "end"
-      if (terminal.isLive && !terminal.isInteractive) yield* say({ text: `${prompt}${input.text}`, style: "yellow" })
+      if (terminal.isLive && !terminal.isInteractive) {
+        yield* say({ text: input.text, lead: { text: prompt, style: "yellow" } })
+      }
       const told = yield* take(input.text.trim())
       if (told === "taken") return "answered"
       yield* say(...told)
@@ -132,7 +134,7 @@ const askApproval = (sessionId: string, approval: PendingApproval, number: strin
       return "answered" as const
     }
     return yield* reading("run it? y / n [why not] › ", (text) => {
-      const [, word = "", reason = ""] = /^(\S+)\s*([\s\S]*)$/.exec(text) ?? []
+      const [, word = "", reason = ""] = /^([^\s,.;:!]+)[,.;:!]*\s*([\s\S]*)$/.exec(text) ?? []
       switch (word.toLowerCase()) {
         case "y":
         case "yes":

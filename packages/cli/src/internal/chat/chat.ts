@@ -76,13 +76,15 @@ export const run = (options: Options, notes: Notes): Effect.Effect<number, Failu
     if (terminal.isInteractive && options.sessionId === undefined) yield* say(...Tell.suggestions(options.agent))
     let next = yield* begin(state)
     while (next === "line") next = yield* readAndDo(state)
-    return next === "interrupted" ? codes.interrupted : yield* leave(state)
+    const code = yield* leave(state)
+    return next === "interrupted" ? codes.interrupted : code
   })
 
 const conversation = ({ options, sessionId }: State): Conversation => ({
   sessionId,
   instructions: options.agent.instructions,
-  model: options.label
+  model: options.label,
+  agent: options.agent.file
 })
 
 // --- the beginning ------------------------------------------------------------------------------------------------------
@@ -168,7 +170,7 @@ const told = (state: State, text: string): Effect.Effect<Next, Failure, Needs> =
   Effect.gen(function*() {
     const terminal = yield* Terminal
     // Where lines are not typed into the window, they would be missing there.
-    if (terminal.isLive && !terminal.isInteractive) yield* say({ text: prompt + text, style: "cyan" })
+    if (terminal.isLive && !terminal.isInteractive) yield* say({ text, lead: { text: prompt, style: "cyan" } })
     const line = parse(text)
     switch (line._tag) {
       case "Empty":
@@ -233,7 +235,7 @@ const resume = (state: State, asked: string): Effect.Effect<Next, Failure, Needs
 const speak = (state: State, text: string, isShown: boolean): Effect.Effect<Next, Failure, Needs> =>
   Effect.gen(function*() {
     const terminal = yield* Terminal
-    if (isShown) yield* say(...(terminal.isLive ? [""] : []), { text: prompt + text, style: "cyan" })
+    if (isShown) yield* say(...(terminal.isLive ? [""] : []), { text, lead: { text: prompt, style: "cyan" } })
     const session = yield* Sessions.find(state.sessionId)
     if (Option.isSome(session)) {
       const open = waiting(session.value)

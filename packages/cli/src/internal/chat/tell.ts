@@ -17,7 +17,7 @@ import type { Ended } from "./turn.ts"
 
 /** What a chat is begun with. */
 export interface Setting {
-  readonly agent: Pick<Agent, "name" | "instructions" | "prompt" | "suggestions">
+  readonly agent: Pick<Agent, "name" | "file" | "instructions" | "prompt" | "suggestions">
   readonly model: Pick<Model, "label" | "isDemo" | "origin">
   /** What the engine says its model is. */
   readonly label: string
@@ -59,7 +59,6 @@ export const quoted = (word: string): string =>
   /^[\w./:@=+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 
 export const help: ReadonlyArray<Paragraph> = [
-  { text: "" },
   ...Object.entries(commands).map(([name, text]) => ({ text, label: `/${name}`.padEnd(7), indent: 2 })),
   { text: "" },
   dim(

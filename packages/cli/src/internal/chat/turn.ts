@@ -101,7 +101,8 @@ const drawn = (terminal: Service, notes: Notes, now: number) =>
       for (const note of notes.take()) view.note(dim(note))
       const { live, settled } = view.frame(now, size, terminal.colour, typed)
       const text = picture.draw(settled, live, size)
-      if (text !== "") yield* terminal.write(text)
+      // Every time: whoever stops the process and lets it go on gets the cursor back in between.
+      if (text !== "") yield* terminal.write(Picture.hideCursor + text)
     })
     const finish = Effect.gen(function*() {
       view.end(yield* Clock.currentTimeMillis)
@@ -111,10 +112,7 @@ const drawn = (terminal: Service, notes: Notes, now: number) =>
       yield* terminal.write(picture.draw(settled, [], size))
     })
 
-    yield* Effect.acquireRelease(
-      terminal.write(Picture.hideCursor),
-      () => Effect.zipRight(finish, terminal.write(Picture.showCursor))
-    )
+    yield* Effect.addFinalizer(() => Effect.zipRight(finish, terminal.write(Picture.showCursor)))
     const ticking = yield* Effect.forkScoped(Effect.repeat(draw, pace))
     const show: Show = {
       add: (event, now) => Effect.sync(() => view.add(event, now)),

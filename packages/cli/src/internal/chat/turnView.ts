@@ -103,7 +103,7 @@ export class TurnView {
   }
 
   private painted(line: string, colour: boolean): string {
-    return Style.paint(line, this.section === "reasoning" ? "dim" : undefined, colour)
+    return this.section === "reasoning" ? Style.paint(line, "dim", colour) : marked(line, colour)
   }
 
   private speak(section: "text" | "reasoning", delta: string): void {
@@ -123,8 +123,11 @@ export class TurnView {
     const { section, text } = this
     const rest = text.trimEnd()
     if (rest !== "") {
-      const style = section === "reasoning" ? "dim" : undefined
-      this.finished.push((options) => paragraphLines({ text: rest, style }, options))
+      this.finished.push((options) =>
+        section === "reasoning"
+          ? paragraphLines(dim(rest), options)
+          : paragraphLines({ text: rest }, options).map((line) => marked(line, options.colour))
+      )
     }
     this.text = ""
     this.isSpeaking = false
@@ -157,6 +160,15 @@ export class TurnView {
     const time = isSilent ? `  ${Style.duration(now - this.waitsSince)}   Ctrl-C stops it` : ""
     return [...gap, Style.line([{ text: `${spinner}waiting for the model${time}`, style: "dim" }], options)]
   }
+}
+
+/** Headings, strong words and code stand out; their marks stay, so that what is copied is what was said. */
+const marked = (line: string, colour: boolean): string => {
+  if (!colour) return line
+  if (/^#{1,6} /.test(line)) return Style.paint(line, "bold", colour)
+  return line
+    .replace(/`[^`]+`/g, (code) => Style.paint(code, "cyan", colour))
+    .replace(/\*\*[^*\s](?:[^*]*[^*\s])?\*\*/g, (words) => Style.paint(words, "bold", colour))
 }
 
 const messageOf = (error: unknown): string => error instanceof Error ? error.message : CallRows.textOf(error)

@@ -1,7 +1,9 @@
 /**
  * `allm chat`: a conversation in the terminal.
  */
-import * as Engine from "@allm/core/Engine"
+import { Engine } from "@allm/core/Engine"
+import type { Session } from "@allm/core/Session"
+import { SessionStore } from "@allm/core/SessionStore"
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import * as Options from "@effect/cli/Options"
@@ -12,16 +14,17 @@ import * as Option from "effect/Option"
 import * as NodeFs from "node:fs"
 import * as Agents from "../agent.ts"
 import * as Chat from "../chat/chat.ts"
-import { withNotes } from "../chat/notes.ts"
+import { type Notes, withNotes } from "../chat/notes.ts"
 import { quoted } from "../chat/tell.ts"
-import { codes, Exit, wrongUse } from "../exit.ts"
+import { codes, Exit, type Refused, wrongUse } from "../exit.ts"
 import * as Home from "../home.ts"
 import * as Models from "../models.ts"
 import * as SessionIds from "../sessionIds.ts"
 import * as NodeTerminal from "../terminal/nodeTerminal.ts"
+import { refusals } from "./refusals.ts"
 
 const message = Args.text({ name: "message" }).pipe(
-  Args.withDescription("What to say first. Options come before it."),
+  Args.withDescription("What to say first."),
   Args.repeated
 )
 
@@ -56,7 +59,7 @@ const root = Options.text("root").pipe(
   Options.optional
 )
 
-interface Asked {
+export interface Asked {
   readonly message: ReadonlyArray<string>
   readonly model: Option.Option<string>
   readonly agent: Option.Option<string>
@@ -78,53 +81,68 @@ const comeBack = (asked: Asked): Effect.Effect<(sessionId: string) => string> =>
     }
   )
 
-const checkMessage = (words: ReadonlyArray<string>): Effect.Effect<string | undefined, ReturnType<typeof wrongUse>> => {
-  const option = words.find((word) => /^--?[a-z]/i.test(word))
+/** Words that look like an option were meant to be one. */
+const checkMessage = (words: ReadonlyArray<string>): Effect.Effect<string | undefined, Refused> => {
+  const option = words.find((word) => /^--?[a-z]\S*$/i.test(word))
   if (option === undefined) return Effect.succeed(words.length === 0 ? undefined : words.join(" "))
-  const known = ["--model", "--agent", "--session", "--root", "--home", "-m", "-a", "-s"].includes(
-    option.split("=")[0]!
-  )
-  return wrongUse(
-    known
-      ? `${option} comes too late: write options before the message.`
-      : `There is no option ${option}; see allm chat --help. A message that begins with a dash goes in quotes, after a space.`
-  )
+  return wrongUse(`There is no option ${option}. See them with: allm chat --help`)
 }
 
-const checkRoot = (asked: Option.Option<string>): Effect.Effect<string, ReturnType<typeof wrongUse>> => {
+const checkRoot = (asked: Option.Option<string>): Effect.Effect<string, Refused> => {
   const root = Option.getOrElse(asked, () => process.cwd())
   return NodeFs.statSync(root, { throwIfNoEntry: false })?.isDirectory() === true
     ? Effect.succeed(root)
     : wrongUse(`--root ${root} is no directory.`)
 }
 
-const start = (asked: Asked) =>
+/** The session to go on with. */
+const stored = (asked: Option.Option<string>) =>
+  Effect.gen(function*() {
+    if (Option.isNone(asked)) return undefined
+    const store = yield* SessionStore
+    return yield* store.load(yield* SessionIds.find(asked.value))
+  })
+
+/** The agent that is asked for, else the one the session was started with, else the embedded one. */
+const agentFor = (asked: Option.Option<string>, session: Session | undefined, root: string) => {
+  const { agent } = session?.metadata ?? {}
+  const file = Option.getOrElse(asked, () => agent)
+  return typeof file === "string" ? Agents.load(file) : Effect.succeed(Agents.demo({ root }))
+}
+
+/** Opens a chat as the command line asks for it. */
+export const start = (asked: Asked) =>
   Effect.gen(function*() {
     const message = yield* checkMessage(asked.message)
     const root = yield* checkRoot(asked.root)
     const model = yield* Models.resolve(asked.model)
-    const agent = yield* Option.match(asked.agent, {
-      onNone: () => Effect.succeed(Agents.demo({ root })),
-      onSome: Agents.load
-    })
     const { directory } = yield* Home.home(asked.home)
-    const code = yield* withNotes((notes) =>
+    const code = yield* Effect.provide(opened(asked, { message, model, root }), Home.layer(directory))
+    if (code !== codes.done) return yield* new Exit({ code })
+  }).pipe(Effect.catchTags(refusals))
+
+interface Checked {
+  readonly message: string | undefined
+  readonly model: Models.Model
+  readonly root: string
+}
+
+const opened = (asked: Asked, { message, model, root }: Checked) =>
+  Effect.gen(function*() {
+    const session = yield* stored(asked.session)
+    const agent = yield* agentFor(asked.agent, session, root)
+    const talk = (notes: Notes) =>
       Effect.gen(function*() {
-        const sessionId = Option.isNone(asked.session) ? undefined : yield* SessionIds.find(asked.session.value)
-        const engine = yield* Engine.Engine
         return yield* Chat.run({
           agent,
           model,
-          label: engine.adapter.name === model.label || model.isDemo ? model.label : Agents.labelOf(engine),
+          label: Agents.labelOf(yield* Engine),
           comeBack: yield* comeBack(asked),
-          sessionId,
+          sessionId: session?.id,
           message
         }, notes)
-      }).pipe(Effect.provide(
-        Layer.mergeAll(Home.layer(directory), Agents.engine(agent, model), NodeTerminal.layer)
-      ))
-    )
-    if (code !== codes.done) return yield* new Exit({ code })
+      })
+    return yield* Effect.provide(withNotes(talk), Layer.merge(Agents.engine(agent, model), NodeTerminal.layer))
   })
 
 export const chat = Command.make("chat", { message, model, agent, session, root, home: Home.option }, start).pipe(

@@ -49,15 +49,23 @@ interface Lines {
   readonly isEmpty: () => boolean
 }
 
-/** Ctrl-C reaches nobody else meanwhile. A terminal that is closed ends the process like any other who asks for it. */
+/**
+ * Ctrl-C reaches nobody else meanwhile. A terminal that is closed, and a pipe that nobody reads, end the process like
+ * anyone who asks for it.
+ */
 const takingSignals = (interrupted: () => void): Effect.Effect<void, never, Scope.Scope> => {
-  const hangUp = (): void => void process.kill(process.pid, "SIGTERM")
+  let isGone = false
+  const hangUp = (): void => {
+    if (!isGone) process.kill(process.pid, "SIGTERM")
+    isGone = true
+  }
   const others = process.listeners("SIGINT")
   return Effect.acquireRelease(
     Effect.sync(() => {
       process.removeAllListeners("SIGINT")
       process.on("SIGINT", interrupted)
       process.on("SIGHUP", hangUp)
+      process.stdout.on("error", hangUp)
     }),
     () =>
       Effect.sync(() => {

@@ -57,22 +57,39 @@ export interface Paragraph {
   readonly style?: Style.Style | undefined
   /** How far to the right it stands. */
   readonly indent?: number | undefined
+  /** What its first line begins with. */
+  readonly lead?: Style.Piece | undefined
   /** What stands in a column of its own before it. */
   readonly label?: string | undefined
 }
 
-export const paragraphLines = (
-  { indent = 0, label, style, text }: Paragraph,
+export const paragraphLines = (paragraph: Paragraph, options: Style.LineOptions): ReadonlyArray<string> => {
+  const { colour, width } = options
+  const { indent = 0, label, lead = { text: "" }, style, text } = paragraph
+  if (label !== undefined) return labelled(label, paragraph, options)
+  const margin = " ".repeat(indent < width / 2 ? indent : 0)
+  return Style.wrap(lead.text + text, width - margin.length).map((line, index) => {
+    const head = index === 0 ? line.slice(0, lead.text.length) : ""
+    return line === ""
+      ? ""
+      : margin + Style.paint(head, lead.style, colour) + Style.paint(line.slice(head.length), style, colour)
+  })
+}
+
+/** Where there is no room for two columns, the label stands above. */
+const labelled = (
+  label: string,
+  { indent = 0, style, text }: Paragraph,
   { colour, width }: Style.LineOptions
 ): ReadonlyArray<string> => {
-  const column = label === undefined ? "" : `${label}  `
-  const isRoomy = indent + Style.widthOf(column) < width / 2
-  const margin = " ".repeat(isRoomy ? indent + Style.widthOf(column) : 0)
-  const first = isRoomy ? " ".repeat(indent) + Style.paint(column, "bold", colour) : margin
-  const lines = Style.wrap(text, width - margin.length).map((line, index) =>
-    line === "" ? "" : (index === 0 ? first : margin) + Style.paint(line, style, colour)
-  )
-  return isRoomy || column.trim() === "" ? lines : [Style.paint(Style.cut(label!, width), "bold", colour), ...lines]
+  const column = indent + Style.widthOf(label) + 2
+  if (column >= width / 2) {
+    const above = label.trim() === "" ? [] : [Style.paint(Style.cut(label, width), "bold", colour)]
+    return [...above, ...paragraphLines({ text, style }, { colour, width })]
+  }
+  const head = `${" ".repeat(indent)}${Style.paint(label, "bold", colour)}  `
+  return paragraphLines({ text, style }, { colour, width: width - column })
+    .map((line, index) => (index === 0 ? head : " ".repeat(column)) + line)
 }
 
 /** Writes paragraphs below each other; a text alone is one without a style. */
