@@ -165,6 +165,7 @@ describe("allm run", () => {
         "allm: openai needs a key: set OPENAI_API_KEY"
       ],
       ["an agent without a model", [agent("good.ts"), "Hi"], "allm: good: there is no model for it"],
+      ["an option that is not there", [agent("own.mjs"), "Hi", "--jsn"], "allm: There is no option --jsn"],
       ["a session that is not there", [agent("own.mjs"), "Hi", "--session", "x"], "allm: There is no session \"x\""]
     ] as const
   ) {

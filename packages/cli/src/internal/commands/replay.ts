@@ -37,12 +37,21 @@ const width = Options.integer("width").pipe(
   Options.optional
 )
 
+const live = Options.boolean("live").pipe(
+  Options.withDescription("Plays it back in a terminal, as it happened, with short pauses for long ones")
+)
+
+const speed = Options.float("speed").pipe(
+  Options.withDescription("How many times as fast as it happened --live is"),
+  Options.withDefault(1)
+)
+
 const leastWidth = 30
 const unseenWidth = 100
 
 export const replay = Command.make(
   "replay",
-  { session, json, width, home: Home.option },
+  { session, json, live, speed, width, home: Home.option },
   (given) =>
     Effect.gen(function*() {
       const { directory } = yield* Home.home(given.home)

@@ -15,7 +15,7 @@ import * as Models from "../models.ts"
 import * as SessionIds from "../sessionIds.ts"
 import { type InputFailed, Stdio } from "../stdio.ts"
 import * as Unattended from "../unattended.ts"
-import { refusals } from "./refusals.ts"
+import { refusals, spoken } from "./refusals.ts"
 
 const file = Args.text({ name: "file" }).pipe(
   Args.withDescription(
@@ -48,7 +48,7 @@ const promptOf = (
   agent: Agent.Agent
 ): Effect.Effect<string, Refused | InputFailed> =>
   Effect.gen(function*() {
-    const typed = words.join(" ").trim()
+    const typed = yield* spoken(words, "run")
     if (typed !== "") return typed
     const { piped } = yield* Stdio
     const read = (yield* piped).trim()

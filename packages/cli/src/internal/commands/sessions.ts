@@ -22,6 +22,7 @@ import * as Views from "../sessionViews.ts"
 import { jsonLine, print, Stdio, tell } from "../stdio.ts"
 import { Traces } from "../trace.ts"
 import * as Unattended from "../unattended.ts"
+import { start } from "./chat.ts"
 import { refusals } from "./refusals.ts"
 import { agentIn } from "./run.ts"
 
@@ -36,6 +37,9 @@ const atHome = <A, E, R>(
   home: Option.Option<string>,
   command: Effect.Effect<A, E, R>
 ) => Effect.flatMap(Home.home(home), ({ directory }) => Effect.provide(command, Home.layer(directory)))
+
+/** The session that is meant. */
+const stored = (id: string) => Effect.flatMap(SessionStore, (store) => Effect.flatMap(SessionIds.find(id), store.load))
 
 // --- list -----------------------------------------------------------------------------------------------------------------
 
@@ -84,8 +88,7 @@ const show = Command.make(
     atHome(
       home,
       Effect.gen(function*() {
-        const store = yield* SessionStore
-        const session = yield* store.load(yield* SessionIds.find(id))
+        const session = yield* stored(id)
         if (json) return yield* print(yield* Effect.orDie(encodeSession(session)))
         const { colour, width } = yield* Stdio
         yield* print(...Views.whole(session, { colour, width }))
@@ -101,11 +104,9 @@ const agentOption = Options.text("agent").pipe(
   Options.optional
 )
 
-/** The agent a session was started with, unless another is asked for. */
-const agentOf = (asked: Option.Option<string>, session: Session): Effect.Effect<Agent.Agent, Agent.AgentError> => {
-  const { agent } = session.metadata
-  return agentIn(Option.getOrElse(asked, () => typeof agent === "string" ? agent : "demo"))
-}
+/** The module of the agent a session was started with, unless another is asked for; none is the embedded agent. */
+const agentOf = (asked: Option.Option<string>, { metadata: { agent } }: Session): Option.Option<string> =>
+  Option.orElse(asked, () => typeof agent === "string" ? Option.some(agent) : Option.none())
 
 /** Goes on with a session that nobody attends, as far as it can go without a person. */
 const goingOn = Effect.fnUntraced(function*(
@@ -128,21 +129,22 @@ const resume = Command.make(
   {
     id,
     agent: agentOption,
-    json: json("Writes every event as a line of JSON, in place of the answer"),
+    json: json("Writes every event as a line of JSON, in place of a chat or the answer"),
     model: Models.option,
     home: Home.option
   },
-  ({ agent, home, id, json, model }) =>
-    atHome(
-      home,
-      Effect.gen(function*() {
-        const store = yield* SessionStore
-        const session = yield* store.load(yield* SessionIds.find(id))
-        const chosen = yield* Models.resolve(model)
-        const loaded = yield* agentOf(agent, session)
-        yield* Effect.provide(goingOn(session, loaded, json), Agent.engine(loaded, chosen))
-      })
-    ).pipe(Effect.catchTags(refusals))
+  ({ agent: asked, home, id, json, model }) =>
+    Effect.gen(function*() {
+      const session = yield* atHome(home, stored(id))
+      const agent = agentOf(asked, session)
+      const { isInteractive } = yield* Stdio
+      if (isInteractive && !json) {
+        return yield* start({ message: [], model, agent, session: Option.some(session.id), root: Option.none(), home })
+      }
+      const chosen = yield* Models.resolve(model)
+      const loaded = yield* agentIn(Option.getOrElse(agent, () => "demo"))
+      yield* atHome(home, Effect.provide(goingOn(session, loaded, json), Agent.engine(loaded, chosen)))
+    }).pipe(Effect.catchTags(refusals))
 ).pipe(Command.withDescription("Goes on with a session: in a terminal as a chat, elsewhere as far as nobody is needed"))
 
 // --- delete ---------------------------------------------------------------------------------------------------------------
