@@ -79,7 +79,7 @@ describe.concurrent("allm chat in a window", { timeout: 90_000 }, () => {
     await using terminal = await world.open([...chat, "Try the flaky tool"], { env: { NO_COLOR: "1" } })
     await terminal.until(/running +flaky/)
     await terminal.until(ready)
-    assert.notMatch(terminal.written(), /\x1b\[[\d;]*m/)
+    assert.deepStrictEqual(terminal.written().split("\x1b").filter((part) => /^\[[\d;]*m/.test(part)), [])
     assert.isTrue(
       terminal.cells().flat().every(({ bold, dim, foreground }) => !bold && !dim && foreground === undefined)
     )
