@@ -69,7 +69,10 @@ export const run = Command.make(
       const text = yield* promptOf(prompt, file, agent)
       const { directory } = yield* Home.home(home)
       const turn = Effect.gen(function*() {
-        const sessionId = yield* Option.match(session, { onNone: () => Home.newSessionId, onSome: SessionIds.find })
+        const sessionId = yield* Option.match(session, {
+          onNone: () => Home.newSessionId,
+          onSome: (asked) => Effect.tap(SessionIds.find(asked), Unattended.waitsForMore)
+        })
         const conversation = {
           sessionId,
           instructions: agent.instructions,

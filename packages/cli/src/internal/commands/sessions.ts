@@ -104,9 +104,9 @@ const agentOption = Options.text("agent").pipe(
   Options.optional
 )
 
-/** The module of the agent a session was started with, unless another is asked for; none is the embedded agent. */
-const agentOf = (asked: Option.Option<string>, { metadata: { agent } }: Session): Option.Option<string> =>
-  Option.orElse(asked, () => typeof agent === "string" ? Option.some(agent) : Option.none())
+/** The agent a session was started with, unless another is asked for. */
+const agentOf = (asked: Option.Option<string>, { metadata: { agent } }: Session): string =>
+  Option.getOrElse(asked, () => typeof agent === "string" ? agent : "demo")
 
 /** Goes on with a session that nobody attends, as far as it can go without a person. */
 const goingOn = Effect.fnUntraced(function*(
@@ -136,13 +136,13 @@ const resume = Command.make(
   ({ agent: asked, home, id, json, model }) =>
     Effect.gen(function*() {
       const session = yield* atHome(home, stored(id))
-      const agent = agentOf(asked, session)
       const { isInteractive } = yield* Stdio
       if (isInteractive && !json) {
-        return yield* start({ message: [], model, agent, session: Option.some(session.id), root: Option.none(), home })
+        const root = Option.none()
+        return yield* start({ message: [], model, agent: asked, session: Option.some(session.id), root, home })
       }
       const chosen = yield* Models.resolve(model)
-      const loaded = yield* agentIn(Option.getOrElse(agent, () => "demo"))
+      const loaded = yield* agentIn(agentOf(asked, session))
       yield* atHome(home, Effect.provide(goingOn(session, loaded, json), Agent.engine(loaded, chosen)))
     }).pipe(Effect.catchTags(refusals))
 ).pipe(Command.withDescription("Goes on with a session: in a terminal as a chat, elsewhere as far as nobody is needed"))
