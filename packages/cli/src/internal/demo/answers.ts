@@ -30,11 +30,16 @@ export const resultOf = (told: Told): Fields => fieldsOf(jsonOf(told.content))
 /** The fields of a failure that the tool declared, or nothing when it was told only that it failed. */
 export const failureOf = (told: Told): Fields => told.isError ? fieldsOf(fieldsOf(jsonOf(told.content))["error"]) : {}
 
-/** The failure as a text: what the tool reported, or what the executor says of it. */
+/** The failure as a text: what the tool reported, or what the executor says of it, such as what is wrong in the arguments. */
 const failureText = (told: Told): string => {
-  const error = fieldsOf(jsonOf(told.content))["error"]
-  return typeof error === "string" ? error : textOf(fieldsOf(error)["detail"] ?? JSON.stringify(error ?? told.content))
+  const { error, issues } = fieldsOf(jsonOf(told.content))
+  if (typeof error !== "string") return textOf(fieldsOf(error)["detail"] ?? JSON.stringify(error ?? told.content))
+  const problems = Array.isArray(issues) ? issues.map(fieldsOf).map(issueText) : []
+  return [error, ...problems].join(": ").replace(/\s+/g, " ")
 }
+
+const issueText = ({ message, path }: Fields): string =>
+  `${Array.isArray(path) && path.length > 0 ? `${path.join(".")} ` : ""}${textOf(message)}`
 
 const cityOf = (zone: string): string => zone.slice(zone.lastIndexOf("/") + 1).replaceAll("_", " ")
 
