@@ -4,6 +4,7 @@
 import { Session } from "@allm/core/Session"
 import { SessionLease } from "@allm/core/SessionLease"
 import { SessionStore } from "@allm/core/SessionStore"
+import { ToolJournal } from "@allm/core/ToolJournal"
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import * as Options from "@effect/cli/Options"
@@ -171,12 +172,15 @@ const deleting = (id: string) =>
     const store = yield* SessionStore
     const traces = yield* Traces
     const leases = yield* SessionLease
+    const journal = yield* ToolJournal
     const holder = { holder: "allm sessions delete", duration: "30 seconds" } as const
     yield* Effect.acquireUseRelease(
       leases.acquire(id, holder),
       () => Effect.zipRight(store.delete(id), traces.delete(id)),
       (lease) => Effect.ignore(leases.release(lease))
     )
+    // Results of its calls; the session is gone whether or not they can be found.
+    yield* Effect.catchAll(journal.compact(id), ({ message }) => tell(message))
     yield* tell(`deleted session ${id}`)
   })
 
