@@ -459,7 +459,7 @@ describe("commands", () => {
             "  pay   Pays a bill",
             "        needs your approval, times out after 5s, runs alone",
             "  flip  Flips a coin",
-            "        yours to run, readonly"
+            "        yours to run, only reads"
           ])
         })
     ))
