@@ -31,8 +31,9 @@ export class ModelError extends Schema.TaggedError<ModelError>("@allm/cli/models
 /** The option of every command that asks a model. */
 export const option: Options.Options<Option.Option<string>> = Options.text("model").pipe(
   Options.withAlias("m"),
+  Options.withPseudoName("provider/name"),
   Options.withDescription(
-    "The model, as provider/name; without it, the first provider whose key is in the environment"
+    "The model. Default $ALLM_MODEL, else one of the first provider whose key is in the environment, else an embedded one."
   ),
   Options.optional
 )

@@ -28,7 +28,7 @@ import { refusals } from "./refusals.ts"
 import { agentIn } from "./run.ts"
 
 const id = Args.text({ name: "id" }).pipe(
-  Args.withDescription("The id of a session, or the beginning of one")
+  Args.withDescription("The id of a session, or the beginning of one.")
 )
 
 const json = (description: string) => Options.boolean("json").pipe(Options.withDescription(description))
@@ -70,12 +70,12 @@ const listing = Effect.fnUntraced(function*(json: boolean) {
 })
 
 const listOptions = {
-  json: json("Writes one JSON object per line, in place of the table"),
+  json: json("Writes one JSON object per line, in place of the table."),
   home: Home.option
 }
 
 const list = Command.make("list", listOptions, ({ home, json }) => atHome(home, listing(json))).pipe(
-  Command.withDescription("Lists the stored sessions, the newest first")
+  Command.withDescription("Lists the stored sessions, the newest first.")
 )
 
 // --- show -----------------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ const encodeSession = Schema.encode(Schema.parseJson(Session, { space: 2 }))
 
 const show = Command.make(
   "show",
-  { id, json: json("Writes the whole session as JSON"), home: Home.option },
+  { id, json: json("Writes the whole session as JSON."), home: Home.option },
   ({ home, id, json }) =>
     atHome(
       home,
@@ -95,13 +95,14 @@ const show = Command.make(
         yield* print(...Views.whole(session, { colour, width }))
       })
     )
-).pipe(Command.withDescription("Shows a conversation: what was said, called and answered, and what is pending"))
+).pipe(Command.withDescription("Shows a conversation: what was said, called and answered, and what is pending."))
 
 // --- resume ---------------------------------------------------------------------------------------------------------------
 
 const agentOption = Options.text("agent").pipe(
   Options.withAlias("a"),
-  Options.withDescription("The agent's module; without it, the one the session was started with"),
+  Options.withPseudoName("file"),
+  Options.withDescription("The agent's module. Default the one the session was started with."),
   Options.optional
 )
 
@@ -130,7 +131,7 @@ const resume = Command.make(
   {
     id,
     agent: agentOption,
-    json: json("Writes every event as a line of JSON, in place of a chat or the answer"),
+    json: json("Writes every event as a line of JSON, in place of a chat or the answer."),
     model: Models.option,
     home: Home.option
   },
@@ -146,13 +147,15 @@ const resume = Command.make(
       const loaded = yield* agentIn(agentOf(asked, session))
       yield* atHome(home, Effect.provide(goingOn(session, loaded, json), Agent.engine(loaded, chosen)))
     }).pipe(Effect.catchTags(refusals))
-).pipe(Command.withDescription("Goes on with a session: in a terminal as a chat, elsewhere as far as nobody is needed"))
+).pipe(
+  Command.withDescription("Goes on with a session: in a terminal as a chat, elsewhere as far as nobody is needed.")
+)
 
 // --- delete ---------------------------------------------------------------------------------------------------------------
 
 const yes = Options.boolean("yes").pipe(
   Options.withAlias("y"),
-  Options.withDescription("Does not ask")
+  Options.withDescription("Does not ask.")
 )
 
 const confirmed = (id: string): Effect.Effect<boolean, Refused | Exit, Prompt.Prompt.Environment> =>
@@ -192,9 +195,9 @@ const remove = Command.make("delete", { id, yes, home: Home.option }, ({ home, i
       if (!yes && !(yield* confirmed(found))) return yield* tell(`session ${found} stays`)
       yield* deleting(found)
     })
-  )).pipe(Command.withDescription("Deletes a session and its trace"))
+  )).pipe(Command.withDescription("Deletes a session and its trace."))
 
 export const sessions = Command.make("sessions", listOptions, ({ home, json }) => atHome(home, listing(json))).pipe(
-  Command.withDescription("Lists, shows, goes on with and deletes stored sessions"),
+  Command.withDescription("Lists, shows, goes on with and deletes stored sessions."),
   Command.withSubcommands([list, show, resume, remove])
 )
