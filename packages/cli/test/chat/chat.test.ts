@@ -145,6 +145,7 @@ describe("a turn", () => {
           yield* talk.enter("Are you there?")
           yield* pass(100)
           assert.include(talk.screen.text, "Check the connection and try again.")
+          assert.strictEqual(talk.screen.text.match(/network_error/g)?.length, 1)
 
           yield* talk.enter("Hello?")
           yield* pass(100)
@@ -652,6 +653,41 @@ describe("a session that is gone on with", () => {
           assert.deepStrictEqual(contents(yield* onlySession), ["Pay", "", "done", "Paid.", "Is it paid?", "Yes."])
         })
     ))
+
+  it.effect("does not run a call that was agreed to too long ago", () => {
+    let hasPaid = false
+    return talking(
+      {
+        scripts: [text("Not paid.")],
+        tools: [tool("pay", () =>
+          Effect.sync(() => {
+            hasPaid = true
+          }))]
+      },
+      {
+        sessionId: "20261118-120000-abcd",
+        prepare: Effect.suspend(() => {
+          const toolCall = { id: "call_0", name: "pay", arguments: {}, metadata: {} }
+          const digest = Session.digest(toolCall)
+          return stored({
+            pendingApprovals: [
+              { toolCall, digest, requestedAt: 0, expiresAt: 10, decision: { _tag: "Approved", digest } }
+            ],
+            thread: Thread.make([Message.user("Pay"), Message.assistant("", { toolCalls: [toolCall] })])
+          })
+        })
+      },
+      (talk) =>
+        Effect.gen(function*() {
+          yield* talk.enter("")
+          yield* pass(100)
+
+          assert.include(flat(talk), "A call you agreed to is not run: the time to agree to it was over.")
+          assert.include(talk.screen.text, "Not paid.")
+          assert.isFalse(hasPaid)
+        })
+    )
+  })
 
   it.effect("goes on at an empty line when a limit ended the turn", () =>
     talking(
