@@ -138,12 +138,15 @@ describe("models", () => {
     it.effect("asks a server of one's own, with a key or without", () =>
       Effect.gen(function*() {
         const own = { ALLM_BASE_URL: "http://localhost:8000/v1" }
-        const without = yield* requestOf(yield* resolve("openai-chat/mine", own))
-        const keyed = yield* requestOf(yield* resolve("openai-chat/mine", { ...own, OPENAI_API_KEY: "mine" }))
+        const without = yield* requestOf(yield* resolve("openai-chat/mine", { ...keys, ...own }))
+        const keyed = yield* requestOf(yield* resolve("openai-chat/mine", { ...keys, ...own, ALLM_API_KEY: "mine" }))
+        const gateway = yield* requestOf(yield* resolve("anthropic", { ...keys, ALLM_BASE_URL: "http://gateway/v1" }))
 
         assert.strictEqual(without.url, "http://localhost:8000/v1/chat/completions")
-        assert.isUndefined(without.headers["authorization"])
+        assert.isUndefined(without.headers["authorization"], "the key for OpenAI is for nobody else")
         assert.strictEqual(keyed.headers["authorization"], "Bearer mine")
+        assert.match(gateway.url, /^http:\/\/gateway\/v1\//)
+        assert.strictEqual(gateway.headers["x-api-key"], "sk-ant-1")
       }))
 
     it.effect("asks Ollama where OLLAMA_HOST says, and shows it no key of another provider", () =>

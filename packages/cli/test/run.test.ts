@@ -137,6 +137,22 @@ describe("allm run", () => {
       })
     ))
 
+  it.live("says nothing in a session that waits for more than words", () =>
+    withAllm((allm, home) =>
+      Effect.gen(function*() {
+        const file = agent("calls.mjs")
+        const id = sessionIn(yield* allm(["run", file, "call approve"]))
+        const ended = yield* allm(["run", file, "--session", id, "do it"])
+
+        assert.deepStrictEqual([ended.code, ended.out], [3, ""])
+        assert.deepStrictEqual(lines(ended.error), [
+          "waits for consent: approve {}",
+          `go on with: allm sessions resume ${id}`
+        ])
+        assert.notInclude(JSON.stringify(yield* load(home, id)), "do it")
+      })
+    ))
+
   it.live("ends with 1 when the model fails, or does not come to an end", () =>
     withAllm((allm) =>
       Effect.gen(function*() {

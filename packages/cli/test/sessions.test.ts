@@ -1,4 +1,4 @@
-import { Session } from "@allm/core"
+import { Session, SessionLease } from "@allm/core"
 import { FileSystem } from "@effect/platform"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
@@ -115,8 +115,7 @@ describe("allm sessions", () => {
             "      fine",
             "  ✗ bad",
             "      {\"error\":\"tool error (bad): handler_raised\"}",
-            "  ✓ ask",
-            "      <awaiting user response>",
+            "  ■ ask",
             "assistant",
             "  Which?",
             "waits for an answer: Which? (a, b)"
@@ -222,6 +221,22 @@ describe("allm sessions", () => {
           assert.strictEqual((yield* allm(["sessions", "show", two])).code, 0)
           assert.notInclude(traces, one)
           assert.include(traces, two)
+        })
+      ))
+
+    it.live("deletes none that somebody works on", () =>
+      withAllm((allm, home) =>
+        Effect.gen(function*() {
+          const id = yield* started(allm, "one")
+          const ended = yield* Effect.flatMap(SessionLease.SessionLease, (leases) =>
+            Effect.zipRight(
+              leases.acquire(id, { holder: "somebody", duration: "1 minute" }),
+              allm(["sessions", "delete", id, "--yes"])
+            )).pipe(Effect.provide(SessionLease.layerFileSystem(`${home}/leases`)))
+
+          assert.strictEqual(ended.code, 1)
+          assert.match(ended.error, /is held by "somebody"/)
+          assert.strictEqual((yield* allm(["sessions", "show", id])).code, 0)
         })
       ))
 

@@ -103,6 +103,10 @@ export const isUnfinished = (session: Session): boolean => {
   return session.status === "idle" && last !== undefined && (last.role !== "assistant" || last.toolCalls.length > 0)
 }
 
+/** Whether there is something that the model has not answered, also when the last turn was ended by a limit. */
+export const canGoOn = (session: Session): boolean =>
+  isUnfinished(session) || session.status === "completed" && session.thread.messages.at(-1)?.role === "tool"
+
 /** Whether calls of the last turn have yet to run: nothing can be said before. */
 export const isCutOff = (session: Session): boolean => {
   if (session.status !== "idle") return false

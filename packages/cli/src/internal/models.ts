@@ -31,8 +31,9 @@ export class ModelError extends Schema.TaggedError<ModelError>("@allm/cli/models
 /** The option of every command that asks a model. */
 export const option: Options.Options<Option.Option<string>> = Options.text("model").pipe(
   Options.withAlias("m"),
+  Options.withPseudoName("provider/name"),
   Options.withDescription(
-    "The model, as provider/name; without it, the first provider whose key is in the environment"
+    "The model. Default $ALLM_MODEL, else one of the first provider whose key is in the environment, else an embedded one."
   ),
   Options.optional
 )
@@ -92,12 +93,10 @@ const given = (variable: string): Config.Config<Option.Option<string>> =>
     (value) => Option.filter(Option.map(value, (text) => text.trim()), (text) => text !== "")
   )
 
-const keyOf = ({ variables }: Provider): Config.Config<Key> => {
-  const [first, ...others] = variables
-  return first === undefined
+const keyOf = ([first, ...others]: ReadonlyArray<string>): Config.Config<Key> =>
+  first === undefined
     ? Config.succeed(Option.none())
     : Config.option(ProviderSettings.keyNamed(first, ...others))
-}
 
 const refuse = (detail: string): ModelError => new ModelError({ detail })
 
@@ -111,7 +110,7 @@ export const resolve = (asked: Option.Option<string>): Effect.Effect<Model, Mode
     const variable = yield* given("ALLM_MODEL")
     if (Option.isSome(variable)) return yield* named(variable.value, "variable")
     for (const [name, provider] of Object.entries(providers)) {
-      if (Option.isSome(yield* keyOf(provider))) return yield* named(name, "key")
+      if (Option.isSome(yield* keyOf(provider.variables))) return yield* named(name, "key")
     }
     return embedded("none")
   })
@@ -167,19 +166,22 @@ const unknownProvider = (asked: string, provider: string): string => {
 
 const ollamaUrl = "http://localhost:11434/v1"
 
-/** Where a provider is and the key for it. A server of one's own, named by `ALLM_BASE_URL`, may need none. */
+/**
+ * Where a provider is and the key for it. A server of one's own, which `ALLM_BASE_URL` names, may need none. What speaks
+ * Chat Completions may be anybody's, so it is not shown the key for OpenAI: `ALLM_API_KEY` is for it.
+ */
 const placeOf = Effect.fnUntraced(function*(name: string, provider: Provider) {
-  const apiKey = yield* keyOf(provider)
+  const apiKey = yield* keyOf(provider.variables)
   const own = yield* given("ALLM_BASE_URL")
-  if (Option.isSome(own)) return { apiKey, baseUrl: own.value }
-  if (name === "ollama") {
-    return {
-      apiKey,
-      baseUrl: Option.match(yield* given("OLLAMA_HOST"), { onNone: () => ollamaUrl, onSome: ollamaAt })
-    }
+  if (Option.isSome(own)) {
+    const ownKey = yield* keyOf(["ALLM_API_KEY"])
+    return { apiKey: name === "openai-chat" ? ownKey : Option.orElse(ownKey, () => apiKey), baseUrl: own.value }
   }
-  if (Option.isNone(apiKey)) return yield* refuse(missingKey(name, provider))
-  return { apiKey, baseUrl: undefined }
+  if (name === "ollama") {
+    const host = yield* given("OLLAMA_HOST")
+    return { apiKey, baseUrl: Option.match(host, { onNone: () => ollamaUrl, onSome: ollamaAt }) }
+  }
+  return Option.isNone(apiKey) ? yield* refuse(missingKey(name, provider)) : { apiKey, baseUrl: undefined }
 })
 
 const missingKey = (name: string, { variables }: Provider): string =>

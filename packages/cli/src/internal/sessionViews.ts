@@ -8,7 +8,7 @@ import type { ToolCall } from "@allm/core/ToolCall"
 import type { Usage } from "@allm/core/Usage"
 import * as Schema from "effect/Schema"
 import { argumentsOf } from "./chat/callRows.ts"
-import { isUnfinished, titleOf, waiting } from "./conversation.ts"
+import { isUnfinished, titleOf, type Waiting, waiting } from "./conversation.ts"
 import {
   clean,
   count,
@@ -104,15 +104,34 @@ const styles: { readonly [status: string]: Piece["style"] } = {
 // As much of a result as tells what it is; the whole of it is in the JSON.
 const mostOfResult = 400
 
+/** What became of the calls. */
+interface Fates {
+  readonly results: ReadonlyMap<string, ToolMessage>
+  /** Those that wait for a person. What stands in the place of their results says no more. */
+  readonly open: ReadonlySet<string>
+}
+
 /** A session from beginning to end. */
 export const whole = (session: Session, options: LineOptions): ReadonlyArray<string> => {
   const results = new Map<string, ToolMessage>()
   for (const message of session.thread.messages) if (message.role === "tool") results.set(message.toolCallId, message)
+  const fates = { results, open: new Set(waiting(session).map(callOf)) }
   return [
     ...head(session, options),
-    ...session.thread.messages.flatMap((message) => said(message, results, options)),
+    ...session.thread.messages.flatMap((message) => said(message, fates, options)),
     ...foot(session, options)
   ]
+}
+
+const callOf = (one: Waiting): string => {
+  switch (one._tag) {
+    case "Question":
+      return one.question.toolCallId
+    case "Approval":
+      return one.approval.toolCall.id
+    default:
+      return one.toolCall.id
+  }
 }
 
 const head = (session: Session, options: LineOptions): ReadonlyArray<string> => {
@@ -130,13 +149,13 @@ const head = (session: Session, options: LineOptions): ReadonlyArray<string> => 
 
 const said = (
   message: Message,
-  results: ReadonlyMap<string, ToolMessage>,
+  fates: Fates,
   options: LineOptions
 ): ReadonlyArray<string> => {
   // Its call shows it.
   if (message.role === "tool") return []
   const text = toText(message).trim()
-  const calls = message.role === "assistant" ? called(message, results, options) : []
+  const calls = message.role === "assistant" ? called(message, fates, options) : []
   if (text === "" && calls.length === 0) return []
   return [
     "",
@@ -148,15 +167,17 @@ const said = (
 
 const called = (
   { toolCalls }: AssistantMessage,
-  results: ReadonlyMap<string, ToolMessage>,
+  fates: Fates,
   options: LineOptions
 ): ReadonlyArray<string> =>
   toolCalls.flatMap((call: ToolCall) => {
-    const result = results.get(call.id)
+    const result = fates.open.has(call.id) ? undefined : fates.results.get(call.id)
     const given = inOneLine(argumentsOf(call))
     return [
       line([
-        result === undefined
+        fates.open.has(call.id)
+          ? { text: "  ■ ", style: "yellow" }
+          : result === undefined
           ? { text: "  · ", style: "dim" }
           : result.isError
           ? { text: "  ✗ ", style: "red" }

@@ -23,6 +23,7 @@ export type Outcome =
   | "interrupted"
   | "unknown"
   | "lost"
+  | "running"
 
 /** What the model did when it was asked once. */
 export interface Answer {
@@ -30,7 +31,7 @@ export interface Answer {
   /** The first piece of its answer. */
   readonly spoke: number | undefined
   readonly ended: number
-  readonly outcome: "done" | "failed" | "interrupted" | "lost"
+  readonly outcome: "done" | "failed" | "interrupted" | "lost" | "running"
   /** When it was asked again because nothing had come. */
   readonly retries: ReadonlyArray<number>
   readonly finishReason: string | undefined

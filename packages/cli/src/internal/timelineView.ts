@@ -38,15 +38,32 @@ interface Layout extends Options {
 
 /** The picture, line by line. */
 export const view = (timeline: Timeline, options: Options): ReadonlyArray<string> => {
-  const turns = timeline.turns.map((turn) => ({ turn, rows: rowsOf(turn) }))
-  const layout = layoutOf(turns.flatMap(({ rows }) => rows), options)
+  const layout = layoutOf(timeline, options)
   const glyphs = new Set<string>()
-  const pictures = turns.flatMap(({ rows, turn }, index) => [
-    ...turnLines(turn, rows, layout, glyphs, timeline.turns[index - 1]),
-    ...waitLines(timeline.waits[index]!, layout, turn.began),
+  const turns = timeline.turns.flatMap((_, index) => turnView(timeline, timeline, index, layout, glyphs))
+  return [...turns, ...totalLines(timeline.totals, layout), ...legendLines(glyphs, layout)]
+}
+
+/** Each turn of a timeline that is a part of another, and placed as in that one. */
+export const turnViews = (part: Timeline, whole: Timeline, options: Options): ReadonlyArray<ReadonlyArray<string>> => {
+  const layout = layoutOf(whole, options)
+  return part.turns.map((_, index) => turnView(part, whole, index, layout, new Set()))
+}
+
+const turnView = (
+  part: Timeline,
+  whole: Timeline,
+  index: number,
+  layout: Layout,
+  glyphs: Set<string>
+): ReadonlyArray<string> => {
+  const turn = part.turns[index]!
+  const scale = Scale.make(turn.began, whole.turns[index]!.ended, layout.bar)
+  return [
+    ...turnLines(turn, scale, layout, glyphs, part.turns[index - 1]),
+    ...waitLines(part.waits[index]!, layout, turn.began),
     ""
-  ])
-  return [...pictures, ...totalLines(timeline.totals, layout), ...legendLines(glyphs, layout)]
+  ]
 }
 
 const rowsOf = (turn: Turn): ReadonlyArray<Row> =>
@@ -78,10 +95,15 @@ const widest = (texts: ReadonlyArray<string>): number => texts.reduce((most, tex
 const roomy = 72
 const leastBar = 8
 
-const layoutOf = (rows: ReadonlyArray<Row>, options: Options): Layout => {
+const layoutOf = ({ turns }: Timeline, options: Options): Layout => {
   const { width } = options
+  const rows = turns.flatMap(rowsOf)
   const label = Math.max(5, Math.min(widest(rows.map((row) => row.label)), Math.floor(width * 0.3)))
-  const time = widest(rows.map(({ millis }) => millis === undefined ? "" : Scale.took(millis)))
+  // Whatever runs has taken milliseconds at first.
+  const time = Math.max(
+    "999 ms".length,
+    widest(rows.map(({ millis }) => millis === undefined ? "" : Scale.took(millis)))
+  )
   const said = widest(rows.map(beside))
   const note = width < roomy ? 0 : Math.min(said, Math.floor(width / 3))
   // A space at the left, one on each side of the bar, and one after the sign; two before the note.
@@ -93,12 +115,12 @@ const beside = ({ aside, note }: Row): string => Words.joined([note, aside])
 
 const turnLines = (
   turn: Turn,
-  rows: ReadonlyArray<Row>,
+  scale: Scale.Scale,
   layout: Layout,
   glyphs: Set<string>,
   before: Turn | undefined
 ): ReadonlyArray<string> => {
-  const scale = Scale.make(turn.began, turn.ended, layout.bar)
+  const rows = rowsOf(turn)
   const end = Words.endOf(turn)
   return [
     line([

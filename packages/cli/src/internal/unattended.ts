@@ -9,13 +9,10 @@ import { type NotFound, SessionStore } from "@allm/core/SessionStore"
 import type { StoreError } from "@allm/core/StoreError"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as HashMap from "effect/HashMap"
-import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as LogLevel from "effect/LogLevel"
 import * as Stream from "effect/Stream"
 import * as CallRows from "./chat/callRows.ts"
-import { type Turn, type Waiting, waiting } from "./conversation.ts"
+import { type Notes, withNotes } from "./chat/notes.ts"
+import { type Turn, type TurnError, type Waiting, waiting } from "./conversation.ts"
 import { codes, Exit, failed, type Refused } from "./exit.ts"
 import { type BrokenPipe, jsonLine, print, type Service, Stdio, tell } from "./stdio.ts"
 import * as Style from "./terminal/style.ts"
@@ -98,30 +95,42 @@ export interface Options {
  */
 export const play = (
   turn: Turn,
-  { json, sessionId }: Options
+  options: Options
 ): Effect.Effect<void, Exit | Refused, SessionRunner | SessionStore | Engine | Traces> =>
-  Effect.gen(function*() {
-    const sink = json ? asJson : asText(yield* Stdio)
-    const began = yield* Clock.currentTimeMillis
-    let result: ChatResult | undefined
-    yield* Stream.runForEach(turn, (event) => {
-      if (event._tag === "ChatCompleted") result = event.result
-      return Effect.flatMap(Clock.currentTimeMillis, (now) => sink.add(event, now))
-    }).pipe(
-      Effect.ensuring(Effect.ignore(sink.end)),
-      Effect.onInterrupt(() => tell(`interrupted; ${resume(sessionId)}`))
-    )
-    if (result === undefined) return
-    yield* tell(summary(sessionId, result, (yield* Clock.currentTimeMillis) - began))
-    yield* ended(sessionId, result)
-  }).pipe(
+  withNotes((notes) => played(turn, options, notes)).pipe(
     // Only whoever reads the events can have stopped reading.
     Effect.catchTag("BrokenPipe", () => new Exit({ code: codes.interrupted })),
-    Effect.mapError((error) =>
-      error._tag === "Exit" || error._tag === "Refused" ? error : failed(`${error.message}\n${resume(sessionId)}`)
-    ),
-    withLogsBeside
+    Effect.mapError((error) => refusal(error, options.sessionId))
   )
+
+const played = Effect.fnUntraced(function*(turn: Turn, { json, sessionId }: Options, notes: Notes) {
+  const sink = json ? asJson : asText(yield* Stdio)
+  const began = yield* Clock.currentTimeMillis
+  const noted = Effect.suspend(() => tell(...notes.take().map((note) => `note: ${Style.inOneLine(note)}`)))
+  let result: ChatResult | undefined
+  yield* Stream.runForEach(turn, (event) => {
+    if (event._tag === "ChatCompleted") result = event.result
+    return Effect.zipRight(noted, Effect.flatMap(Clock.currentTimeMillis, (now) => sink.add(event, now)))
+  }).pipe(
+    Effect.ensuring(Effect.zipRight(Effect.ignore(sink.end), noted)),
+    Effect.onInterrupt(() => tell(`interrupted; ${resume(sessionId)}`))
+  )
+  if (result === undefined) return
+  yield* tell(summary(sessionId, result, (yield* Clock.currentTimeMillis) - began))
+  yield* ended(sessionId, result)
+})
+
+const refusal = (error: TurnError | Exit | Refused, sessionId: string): Exit | Refused => {
+  switch (error._tag) {
+    case "Exit":
+    case "Refused":
+      return error
+    case "SessionError":
+      return failed(`session ${sessionId} has something left to do first; ${resume(sessionId)}`)
+    default:
+      return failed(`${error.message}\n${resume(sessionId)}`)
+  }
+}
 
 const resume = (sessionId: string): string => `go on with: allm sessions resume ${sessionId}`
 
@@ -159,13 +168,20 @@ const ended = (
 
 /** Ends the command when somebody has to say something first. */
 export const waits = (sessionId: string): Effect.Effect<void, Exit | NotFound | StoreError, SessionStore> =>
-  Effect.gen(function*() {
-    const store = yield* SessionStore
-    const open = waiting(yield* store.load(sessionId))
-    if (open.length === 0) return
-    yield* tell(...open.map(inWords), resume(sessionId))
-    return yield* new Exit({ code: codes.waits })
-  })
+  Effect.flatMap(open(sessionId), (all) => all.length === 0 ? Effect.void : stopped(sessionId, all))
+
+/** Ends the command when a session waits for something that is not said in words. */
+export const waitsForMore = (sessionId: string): Effect.Effect<void, Exit | NotFound | StoreError, SessionStore> =>
+  Effect.flatMap(
+    open(sessionId),
+    (all) => all.every(({ _tag }) => _tag === "Question") ? Effect.void : stopped(sessionId, all)
+  )
+
+const open = (sessionId: string): Effect.Effect<ReadonlyArray<Waiting>, NotFound | StoreError, SessionStore> =>
+  Effect.flatMap(SessionStore, (store) => Effect.map(store.load(sessionId), waiting))
+
+const stopped = (sessionId: string, all: ReadonlyArray<Waiting>): Effect.Effect<never, Exit> =>
+  Effect.zipRight(tell(...all.map(inWords), resume(sessionId)), new Exit({ code: codes.waits }))
 
 /** What waits for a person, in a line. */
 export const inWords = (one: Waiting): string => {
@@ -186,24 +202,3 @@ const choicesOf = ({ choices }: { readonly [key: string]: unknown }): string =>
 
 const callInWords = (call: Parameters<typeof CallRows.argumentsOf>[0]): string =>
   Style.cut(`${call.name} ${CallRows.argumentsOf(call)}`, 200)
-
-/**
- * Keeps log lines out of the output. Those about calls are told as calls already; what else goes wrong is told beside it.
- */
-const withLogsBeside = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => {
-    const logger = Logger.make<unknown, void>(({ annotations, logLevel, message }) => {
-      if (LogLevel.lessThan(logLevel, LogLevel.Warning) || HashMap.has(annotations, "toolCallId")) return
-      const text = (Array.isArray(message) ? message : [message]).map(String).join(" ")
-      process.stderr.write(`warning: ${Style.inOneLine(text)}\n`)
-    })
-    return Effect.provide(
-      self,
-      Layer.mergeAll(
-        Logger.remove(Logger.defaultLogger),
-        // The one that a runtime puts in its place.
-        Logger.remove(Logger.prettyLoggerDefault),
-        Logger.add(logger)
-      )
-    )
-  })

@@ -14,6 +14,8 @@ export interface Options {
   readonly isPlain?: boolean
   /** What is piped in; without it a person types. */
   readonly piped?: ReadonlyArray<string>
+  /** What is done before the chat begins. */
+  readonly prepare?: Effect.Effect<void, unknown, SessionStore.SessionStore>
   readonly message?: string
   readonly sessionId?: string
   readonly prompt?: string
@@ -36,7 +38,7 @@ export interface Talk {
 
 /** Lets time pass, a frame at a time. */
 export const pass = (millis: number): Effect.Effect<void> =>
-  Effect.repeatN(TestClock.adjust("20 millis"), Math.ceil(millis / 20))
+  Effect.repeatN(TestClock.adjust("40 millis"), Math.ceil(millis / 40) - 1)
 
 const memory = Layer.provideMerge(
   SessionRunner.layer(),
@@ -117,6 +119,7 @@ export const talking = <A, E>(
           message: options.message
         }, notes)
       )
+      yield* Effect.orDie(options.prepare ?? Effect.void)
       const fiber = yield* Effect.fork(chat)
       yield* pass(20)
       const input = (input: Input) => Effect.zipRight(inputs.offer(input), pass(40))

@@ -1,7 +1,7 @@
-import { Fake, type Session, SessionStore, Tool, ToolResult } from "@allm/core"
+import { Fake, Message, Session, SessionStore, Thread, Tool, ToolResult } from "@allm/core"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema, TestClock } from "effect"
-import { pass, talking } from "./Conversation.ts"
+import { Clock, Effect, Schema, TestClock } from "effect"
+import { pass, type Talk, talking } from "./Conversation.ts"
 
 const text = (...parts: ReadonlyArray<string>): Fake.Script => [...parts.map(Fake.text), Fake.finish("stop")]
 
@@ -22,28 +22,31 @@ const onlySession = Effect.gen(function*() {
 
 const contents = (session: Session.Session) => session.thread.messages.map(({ content }) => content)
 
+/** What is on the screen, wherever its lines are broken. */
+const flat = ({ screen }: Talk): string => screen.text.replace(/\s+/g, " ")
+
 describe("a turn", () => {
   it.effect("streams the answer word by word, and ends with how long it took", () =>
     talking(
-      { script: [Fake.usage({ inputTokens: 12, outputTokens: 3 }), ...text("Hel", "lo ", "you")], delay: "1 second" },
+      { script: [Fake.usage({ inputTokens: 12, outputTokens: 3 }), ...text("Hel", "lo ", "you")], delay: "200 millis" },
       {},
       (talk) =>
         Effect.gen(function*() {
           yield* talk.enter("Hi")
-          yield* pass(500)
+          yield* pass(80)
           assert.include(talk.screen.text, "waiting for the model")
           assert.isFalse(talk.screen.isCursorVisible)
 
-          yield* pass(2_600)
+          yield* pass(560)
           assert.strictEqual(talk.screen.tail(1)[0], "Hello")
 
-          yield* pass(2_000)
+          yield* pass(480)
           assert.deepStrictEqual(talk.screen.tail(5), [
             "› Hi",
             "",
             "Hello you",
             "",
-            "5.0 s · 12 tokens read, 3 written"
+            "1.0 s · 12 tokens read, 3 written"
           ])
           assert.isTrue(talk.screen.isCursorVisible)
           assert.strictEqual((yield* talk.asked)?.kind, "chat")
@@ -118,7 +121,7 @@ describe("a turn", () => {
           yield* talk.enter("Are you there?")
           yield* pass(100)
           assert.include(
-            talk.screen.text.replace(/\s+/g, " "),
+            flat(talk),
             "does not accept the key. Check the key, or choose another"
           )
           assert.deepStrictEqual(contents(yield* onlySession), ["Be brief.", "Are you there?"])
@@ -142,6 +145,7 @@ describe("a turn", () => {
           yield* talk.enter("Are you there?")
           yield* pass(100)
           assert.include(talk.screen.text, "Check the connection and try again.")
+          assert.strictEqual(talk.screen.text.match(/network_error/g)?.length, 1)
 
           yield* talk.enter("Hello?")
           yield* pass(100)
@@ -344,7 +348,7 @@ describe("what waits for a person", () => {
         yield* talk.enter("y")
         yield* pass(100)
 
-        assert.include(talk.screen.text.replace(/\s+/g, " "), "The time to agree to this call is over.")
+        assert.include(flat(talk), "The time to agree to this call is over.")
         assert.deepStrictEqual(removed, [])
         assert.include(talk.screen.text, "As you like.")
       }))
@@ -414,7 +418,7 @@ describe("commands", () => {
       Effect.gen(function*() {
         yield* talk.enter("/qit")
         assert.include(
-          talk.screen.text.replace(/\s+/g, " "),
+          flat(talk),
           "There is no command /qit. Did you mean /quit? There are /help,"
         )
         yield* talk.enter("/etc/hosts is what?")
@@ -456,7 +460,7 @@ describe("commands", () => {
             "  pay   Pays a bill",
             "        needs your approval, times out after 5s, runs alone",
             "  flip  Flips a coin",
-            "        yours to run, readonly"
+            "        yours to run, only reads"
           ])
         })
     ))
@@ -521,6 +525,187 @@ describe("the beginning", () => {
           assert.include(talk.screen.text, "No key was found")
           assert.include(talk.screen.text, "\n  Ask me\n")
           assert.include(talk.screen.text, "\n› Show me\n\nLook.\n")
+        })
+    ))
+})
+
+describe("a session that is gone on with", () => {
+  const stored = (fields: Partial<Session.Session>) =>
+    Effect.gen(function*() {
+      const store = yield* SessionStore.SessionStore
+      yield* store.save(Session.make({
+        id: "20261118-120000-abcd",
+        thread: Thread.make([Message.user("What is the weather?")]),
+        ...fields
+      }))
+    })
+
+  it.effect("explains that its turn was cut off, and goes on at an empty line", () =>
+    talking(
+      { scripts: [text("Sunny.")] },
+      { prepare: stored({}), sessionId: "20261118-120000-abcd" },
+      (talk) =>
+        Effect.gen(function*() {
+          assert.include(talk.screen.text, "› What is the weather?")
+          assert.include(talk.screen.text, "Its last turn was cut off; an empty line goes on")
+          yield* talk.enter("")
+          yield* pass(100)
+
+          assert.include(talk.screen.text, "Sunny.")
+        })
+    ))
+
+  it.effect("runs the calls that were cut off before it says anything new", () =>
+    talking(
+      {
+        scripts: [text("It is sunny."), text("You are welcome.")],
+        tools: [tool("look", () => Effect.succeed("sun"))]
+      },
+      {
+        sessionId: "20261118-120000-abcd",
+        prepare: stored({
+          thread: Thread.make([
+            Message.user("What is the weather?"),
+            Message.assistant("", { toolCalls: [{ id: "call_0", name: "look", arguments: {}, metadata: {} }] })
+          ])
+        })
+      },
+      (talk) =>
+        Effect.gen(function*() {
+          yield* talk.enter("Thank you")
+          yield* pass(100)
+
+          assert.deepStrictEqual(contents(yield* onlySession), [
+            "What is the weather?",
+            "",
+            "sun",
+            "It is sunny.",
+            "Thank you",
+            "You are welcome."
+          ])
+        })
+    ))
+
+  const question = { toolCallId: "call_0", toolName: "ask", question: "Where?", options: {} }
+  const asked = stored({
+    status: "awaiting_user",
+    pendingQuestions: [question],
+    thread: Thread.make([
+      Message.user("What is the weather?"),
+      Message.assistant("", { toolCalls: [{ id: "call_0", name: "ask", arguments: {}, metadata: {} }] }),
+      Message.tool("call_0", "<awaiting user response>")
+    ])
+  })
+
+  it.effect("asks what it waits for", () =>
+    talking(
+      { scripts: [text("Sunny in Oslo.")] },
+      { prepare: asked, sessionId: "20261118-120000-abcd" },
+      (talk) =>
+        Effect.gen(function*() {
+          assert.include(talk.screen.text, "It was left waiting for you: 1 thing to answer.")
+          assert.include(talk.screen.text, "? ask asks")
+          yield* talk.enter("Oslo")
+          yield* pass(100)
+
+          assert.include(talk.screen.text, "Sunny in Oslo.")
+        })
+    ))
+
+  it.effect("takes the message of the command line for the answer to its question", () =>
+    talking(
+      { scripts: [text("Sunny in Oslo.")] },
+      { prepare: asked, sessionId: "20261118-120000-abcd", message: "In Oslo", isPlain: true, piped: [] },
+      (talk) =>
+        Effect.gen(function*() {
+          yield* pass(200)
+
+          assert.strictEqual(yield* talk.code, 0)
+          assert.include(talk.writes.join(""), "Sunny in Oslo.")
+        })
+    ))
+
+  it.effect("keeps what was said while something else waits, until that is answered", () =>
+    talking(
+      { scripts: [text("Paid."), text("Yes.")], tools: [tool("pay", () => Effect.succeed("done"))] },
+      {
+        sessionId: "20261118-120000-abcd",
+        prepare: Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          const toolCall = { id: "call_0", name: "pay", arguments: {}, metadata: {} }
+          return stored({
+            status: "awaiting_approval",
+            pendingApprovals: [{ toolCall, digest: Session.digest(toolCall), requestedAt: now }],
+            thread: Thread.make([Message.user("Pay"), Message.assistant("", { toolCalls: [toolCall] })])
+          })
+        })
+      },
+      (talk) =>
+        Effect.gen(function*() {
+          yield* talk.interrupt
+          yield* talk.enter("Is it paid?")
+          assert.include(talk.screen.text, "Something waits for you first")
+          yield* talk.interrupt
+          assert.strictEqual((yield* talk.asked)?.draft, "Is it paid?")
+
+          yield* talk.enter("Is it paid?")
+          yield* talk.enter("y")
+          yield* pass(100)
+          assert.deepStrictEqual(contents(yield* onlySession), ["Pay", "", "done", "Paid.", "Is it paid?", "Yes."])
+        })
+    ))
+
+  it.effect("does not run a call that was agreed to too long ago", () => {
+    let hasPaid = false
+    return talking(
+      {
+        scripts: [text("Not paid.")],
+        tools: [tool("pay", () =>
+          Effect.sync(() => {
+            hasPaid = true
+          }))]
+      },
+      {
+        sessionId: "20261118-120000-abcd",
+        prepare: Effect.suspend(() => {
+          const toolCall = { id: "call_0", name: "pay", arguments: {}, metadata: {} }
+          const digest = Session.digest(toolCall)
+          return stored({
+            pendingApprovals: [
+              { toolCall, digest, requestedAt: 0, expiresAt: 10, decision: { _tag: "Approved", digest } }
+            ],
+            thread: Thread.make([Message.user("Pay"), Message.assistant("", { toolCalls: [toolCall] })])
+          })
+        })
+      },
+      (talk) =>
+        Effect.gen(function*() {
+          yield* talk.enter("")
+          yield* pass(100)
+
+          assert.include(flat(talk), "A call you agreed to is not run: the time to agree to it was over.")
+          assert.include(talk.screen.text, "Not paid.")
+          assert.isFalse(hasPaid)
+        })
+    )
+  })
+
+  it.effect("goes on at an empty line when a limit ended the turn", () =>
+    talking(
+      {
+        scripts: [calls("look"), text("Sunny.")],
+        maxTurns: 1,
+        tools: [tool("look", () => Effect.succeed("sun"))]
+      },
+      {},
+      (talk) =>
+        Effect.gen(function*() {
+          yield* talk.enter("Weather?")
+          yield* pass(100)
+          assert.include(flat(talk), "the limit of model calls was reached, an empty line goes on")
+          yield* talk.enter("")
+          yield* pass(100)
+
+          assert.include(talk.screen.text, "Sunny.")
         })
     ))
 })

@@ -1,9 +1,10 @@
-import { Allm, type ChatResult, type Event, Message } from "@allm/core"
+import { Allm, type ChatResult, Engine, type Event, Message, Tool } from "@allm/core"
 import { FileSystem } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Chunk, Clock, Effect, Fiber, Logger, Option, Stream, TestClock } from "effect"
+import { Chunk, Clock, Effect, Fiber, Layer, Logger, Option, Schema, Stream, TestClock } from "effect"
 import * as Agent from "../../src/internal/agent.ts"
+import * as DemoModel from "../../src/internal/demo/model.ts"
 import * as Models from "../../src/internal/models.ts"
 
 const silent = Logger.remove(Logger.defaultLogger)
@@ -18,7 +19,7 @@ const events = (input: string | ReadonlyArray<Message.Message>, root = ".") =>
     // Files answer in their own time.
     yield* Effect.repeat(
       Effect.zipRight(
-        TestClock.adjust("100 millis"),
+        TestClock.adjust("250 millis"),
         Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       ),
       { until: () => Effect.map(fiber.status, (status) => status._tag === "Done") }
@@ -226,6 +227,33 @@ describe("the embedded agent", () => {
         }
       })
     ))
+
+  it.effect("calls the tools of any agent by their names, and gives what they say as it is", () =>
+    Effect.gen(function*() {
+      const shout = Tool.make("shout", {
+        description: "Says it louder",
+        parameters: { text: Schema.String },
+        handler: ({ text }) => text.toUpperCase()
+      })
+      const clock = Tool.make("clock", { description: "Stands still", handler: () => ({ hour: 12 }) })
+      const said = (text: string) =>
+        Allm.chat(text).pipe(
+          Effect.provide(Engine.layer({ tools: [shout, clock] }).pipe(Layer.provide(DemoModel.layer))),
+          Effect.map(({ finalResponse }) => finalResponse.outputText ?? ""),
+          Effect.fork,
+          Effect.tap(TestClock.adjust("1 minute")),
+          Effect.flatMap(Fiber.join)
+        )
+
+      assert.strictEqual(yield* said("please shout {\"text\":\"so {much}\"}, then"), "`shout` says: SO {MUCH}")
+      assert.strictEqual(
+        yield* said("shout"),
+        "`shout` failed: tool error (shout): invalid_arguments: text is missing."
+      )
+      assert.strictEqual(yield* said("what time is it?"), "`clock` says: {\"hour\":12}")
+      assert.strictEqual(yield* said("clock {}"), "`clock` says: {\"hour\":12}")
+      assert.include(yield* said("hm"), "Call a tool by its name, with its arguments as JSON: shout.")
+    }))
 
   it.effect("says what it is when it does not understand", () =>
     Effect.gen(function*() {

@@ -17,7 +17,6 @@ export interface Cell {
   readonly background: number | string | undefined
   readonly bold: boolean
   readonly dim: boolean
-  readonly italic: boolean
   readonly underline: boolean
   readonly inverse: boolean
 }
@@ -239,7 +238,6 @@ const cells = (line: Xterm.IBufferLine, columns: number): ReadonlyArray<Cell> =>
       background: colour(cell.getBgColor(), cell.isBgPalette(), cell.isBgRGB()),
       bold: cell.isBold() !== 0,
       dim: cell.isDim() !== 0,
-      italic: cell.isItalic() !== 0,
       underline: cell.isUnderline() !== 0,
       inverse: cell.isInverse() !== 0
     })

@@ -101,12 +101,18 @@ const trimmed = (run: Run): ReadonlyArray<Run> => {
 
 const alike = (one: Cell, other: Cell) =>
   one.foreground === other.foreground && one.background === other.background && one.bold === other.bold &&
-  one.dim === other.dim && one.italic === other.italic && one.underline === other.underline &&
+  one.dim === other.dim && one.underline === other.underline &&
   one.inverse === other.inverse
 
-// Fonts agree about the width of ASCII and of box drawing; the rest may come from another font.
+// Fonts agree about the width of ASCII and of box drawing; the rest may come from another font. Blocks are drawn as one.
 const kind = (text: string) =>
-  /^[\x20-\x7e]+$/.test(text) ? "letters" : /^[\u2500-\u257f]+$/.test(text) ? "lines" : "alone"
+  /^[\x20-\x7e]+$/.test(text)
+    ? "letters"
+    : /^[\u2500-\u257f]+$/.test(text)
+    ? "lines"
+    : /^([█░▒▓])\1*$/.test(text)
+    ? text.charAt(0)
+    : "alone"
 
 const draw = ({ column, look, text, width }: Run, top: number): string => {
   const left = round(margin + column * cell.width)
@@ -117,15 +123,15 @@ const draw = ({ column, look, text, width }: Run, top: number): string => {
   const behind = ground === undefined
     ? ""
     : `<rect x="${left}" y="${top}" width="${across}" height="${cell.height}" fill="${ground}"/>`
-  const block = blocks.get(text)
+  const block = blocks.get(text.charAt(0))
   if (block !== undefined) {
     const [from, to, alpha] = block
     const opacity = alpha * (look.dim ? 0.6 : 1)
-    return `${behind}<rect x="${round(left + from * cell.width)}" y="${top + 2}" width="${
-      round((to - from) * cell.width)
+    return `${behind}<rect x="${round(left + from * across)}" y="${top + 2}" width="${
+      round((to - from) * across)
     }" height="${cell.height - 4}" fill="${front}"${opacity === 1 ? "" : ` opacity="${round(opacity)}"`}/>`
   }
-  const style = [look.bold ? ` font-weight="bold"` : "", look.italic ? ` font-style="italic"` : "", faded].join("")
+  const style = [look.bold ? ` style="font-weight:bold"` : "", faded].join("")
   const line = look.underline ? ` text-decoration="underline"` : ""
   return `${behind}<text x="${left}" y="${
     top + 14

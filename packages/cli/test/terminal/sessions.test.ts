@@ -56,7 +56,7 @@ describe.concurrent("allm run and allm sessions as processes", { timeout: 90_000
     assert.strictEqual(left.code, 3, left.stderr)
 
     await using terminal = await world.open(["sessions", "resume", sessionIn(left.stderr)], size)
-    await terminal.until("Which colour?")
+    await terminal.until(/answer ›$/)
     terminal.type("blue\r")
     await terminal.until(readyAfter(/You answered: .*blue/))
     terminal.key("ctrl-d")

@@ -129,7 +129,7 @@ export const lines = (
       { text: hasWords ? ` ${symbol} ${Style.pad(state.word, 10)} ` : `${symbol} `, style: state.style },
       { text: hasWords ? Style.pad(Style.cut(tool, widest), widest) : tool },
       { text: hasWords ? ` ${Style.padStart(time, 7)}  ` : ` ${time}${time === "" ? "" : " "}`, style: "dim" },
-      { text: detail, style: isAside ? "dim" : isPlain ? undefined : state.style }
+      { text: isAside && detail === "{}" ? "" : detail, style: isAside ? "dim" : isPlain ? undefined : state.style }
     ], options)
   })
 }

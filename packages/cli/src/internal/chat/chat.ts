@@ -9,10 +9,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import {
+  canGoOn,
   type Conversation,
   goOn,
   isCutOff,
-  isUnfinished,
   say as saying,
   type Turn,
   type TurnError,
@@ -96,27 +96,24 @@ const begin = (state: State): Effect.Effect<Next, Failure, Needs> =>
   Effect.gen(function*() {
     const { agent, message, model, sessionId } = state.options
     const terminal = yield* Terminal
-    if (sessionId !== undefined) {
-      const next = yield* enter(state, sessionId)
-      if (message === undefined || next !== "line") return next
-    }
+    if (sessionId !== undefined) yield* show(state, sessionId)
     if (message !== undefined) return yield* speak(state, message, true)
+    if (sessionId !== undefined) return yield* answer(state)
     const demonstration = model.isDemo ? agent.prompt : undefined
-    if (demonstration === undefined || sessionId !== undefined) return "line"
+    if (demonstration === undefined) return "line"
     if (terminal.isInteractive) return yield* speak(state, demonstration, true)
     const first = yield* Effect.timeoutOption(readLine(state), silence)
     const isSilent = Option.match(first, { onNone: () => true, onSome: ({ _tag }) => _tag === "End" })
     return yield* (isSilent ? speak(state, demonstration, true) : obey(state, Option.getOrThrow(first)))
   })
 
-/** Goes over to a stored session: shows where it stands, and asks what it waits for. */
-const enter = (state: State, sessionId: string): Effect.Effect<Next, Failure, Needs> =>
+/** Goes over to a stored session, and shows where it stands. */
+const show = (state: State, sessionId: string): Effect.Effect<void, Failure, Needs> =>
   Effect.gen(function*() {
     const store = yield* SessionStore
     const session = yield* store.load(sessionId)
     state.sessionId = sessionId
     yield* say(...Tell.resumed(session))
-    return waiting(session).length > 0 ? yield* answer(state) : "line"
   })
 
 // --- lines --------------------------------------------------------------------------------------------------------------
@@ -221,12 +218,14 @@ const resume = (state: State, asked: string): Effect.Effect<Next, Failure, Needs
   Effect.gen(function*() {
     if (asked === "") {
       const session = yield* Sessions.find(state.sessionId)
-      if (Option.isSome(session) && (waiting(session.value).length > 0 || isUnfinished(session.value))) {
+      if (Option.isSome(session) && (waiting(session.value).length > 0 || canGoOn(session.value))) {
         return yield* proceed(state)
       }
     }
     const chosen = yield* (asked === "" ? Sessions.choose(state.sessionId) : Sessions.named(asked))
-    return Option.isNone(chosen) ? "line" : yield* enter(state, chosen.value)
+    if (Option.isNone(chosen)) return "line"
+    yield* show(state, chosen.value)
+    return yield* answer(state)
   })
 
 // --- turns --------------------------------------------------------------------------------------------------------------
@@ -261,7 +260,7 @@ const proceed = (state: State): Effect.Effect<Next, Failure, Needs> =>
     const session = yield* Sessions.find(state.sessionId)
     if (Option.isNone(session)) return "line"
     if (waiting(session.value).length > 0) return yield* answer(state)
-    return isUnfinished(session.value) ? yield* drive(state, goOn(conversation(state))) : "line"
+    return canGoOn(session.value) ? yield* drive(state, goOn(conversation(state))) : "line"
   })
 
 const answer = (state: State): Effect.Effect<Next, Failure, Needs> =>

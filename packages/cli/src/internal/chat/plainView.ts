@@ -23,10 +23,6 @@ export class PlainView {
         return this.hasText ? "" : this.text(event.text)
       case "MessageCompleted":
         return this.newLine()
-      case "ErrorOccurred":
-        return this.lines([
-          `error: ${event.error instanceof Error ? event.error.message : CallRows.textOf(event.error)}`
-        ])
       case "ToolExecutionStarted":
         this.startedAt.set(event.toolCallId, now)
         return this.lines(CallRows.plain(event, undefined))

@@ -3,7 +3,7 @@
  */
 import type { Service as Engine } from "@allm/core/Engine"
 import type { Session } from "@allm/core/Session"
-import type { Any as AnyTool } from "@allm/core/Tool"
+import type { Any as AnyTool, Replay } from "@allm/core/Tool"
 import * as Usage from "@allm/core/Usage"
 import * as Duration from "effect/Duration"
 import type { Agent } from "../agent.ts"
@@ -82,6 +82,12 @@ export const tools = ({ tools }: Engine): ReadonlyArray<Paragraph> => {
     ])
 }
 
+const replays: { readonly [R in Replay]: ReadonlyArray<string> } = {
+  never: [],
+  idempotent: ["safe to repeat"],
+  readonly: ["only reads"]
+}
+
 const flagsOf = (tool: AnyTool): ReadonlyArray<string> => {
   const flags = [
     ...(tool.needsApproval === false
@@ -91,7 +97,7 @@ const flagsOf = (tool: AnyTool): ReadonlyArray<string> => {
     ...(tool.timeout === undefined ? [] : [`times out after ${Duration.format(tool.timeout)}`]),
     ...(tool.retry === undefined ? [] : ["run again when it fails"]),
     ...(tool.exclusive === false ? [] : [tool.exclusive === true ? "runs alone" : "one call per key at a time"]),
-    ...(tool.replay === "never" ? [] : [tool.replay])
+    ...replays[tool.replay]
   ]
   return flags.length === 0 ? [] : [flags.join(", ")]
 }

@@ -55,9 +55,6 @@ export class TurnView {
       case "MessageCompleted":
         this.endText()
         break
-      case "ErrorOccurred":
-        this.note({ text: messageOf(event.error), style: "red" })
-        break
       case "StepCompleted":
         this.endStep()
         break
@@ -170,8 +167,6 @@ const marked = (line: string, colour: boolean): string => {
     .replace(/`[^`]+`/g, (code) => Style.paint(code, "cyan", colour))
     .replace(/\*\*[^*\s](?:[^*]*[^*\s])?\*\*/g, (words) => Style.paint(words, "bold", colour))
 }
-
-const messageOf = (error: unknown): string => error instanceof Error ? error.message : CallRows.textOf(error)
 
 const typedLine = (typed: string, options: Style.LineOptions): ReadonlyArray<string> =>
   typed === "" ? [] : ["", Style.line([{ text: `› ${tail(typed, options.width - 2)}`, style: "dim" }], options)]

@@ -17,6 +17,7 @@ import * as SessionIds from "../sessionIds.ts"
 import { jsonLine, print, Stdio, tell } from "../stdio.ts"
 import { count, line, type LineOptions, wrap } from "../terminal/style.ts"
 import { fromEntries, type Timeline } from "../timeline.ts"
+import { play } from "../timeline/player.ts"
 import * as StoredView from "../timeline/storedView.ts"
 import { view } from "../timelineView.ts"
 import { type Recording, Traces } from "../trace.ts"
@@ -56,9 +57,10 @@ export const replay = Command.make(
     Effect.gen(function*() {
       const { directory } = yield* Home.home(given.home)
       const columns = yield* checkedWidth(given.width)
+      const pace = given.live ? yield* checkedSpeed(given.speed) : undefined
       yield* Effect.flatMap(
         chosen(given.session),
-        (id) => given.json ? printEntries(id) : printPicture(id, columns)
+        (id) => given.json ? printEntries(id) : printPicture(id, columns, pace)
       ).pipe(
         // `| head -1` has seen enough.
         Effect.catchTag("BrokenPipe", () => Effect.void),
@@ -79,6 +81,11 @@ const checkedWidth = (asked: Option.Option<number>): Effect.Effect<number, Refus
         ? Effect.succeed(columns)
         : wrongUse(`A timeline needs at least ${leastWidth} columns; --width is ${columns}.`)
   })
+
+const checkedSpeed = (asked: number): Effect.Effect<number, Refused> =>
+  asked > 0 && Number.isFinite(asked)
+    ? Effect.succeed(asked)
+    : wrongUse(`--speed is how many times as fast it plays, such as 2 or 0.5; ${asked} is not.`)
 
 /** The session that is meant, else the one that was saved last. */
 const chosen = (asked: Option.Option<string>): Effect.Effect<string, Refused | StoreError, SessionStore | Traces> =>
@@ -116,11 +123,17 @@ const printEntries = Effect.fnUntraced(function*(id: string) {
   for (const entry of entries) yield* print(yield* encoded(entry))
 })
 
-const printPicture = Effect.fnUntraced(function*(id: string, columns: number) {
+const printPicture = Effect.fnUntraced(function*(id: string, columns: number, speed: number | undefined) {
   const recording = yield* recordingOf(id)
   const stored = yield* storedOf(id)
-  const { colour } = yield* Stdio
+  const { colour, isSeen, out, width } = yield* Stdio
   const options = { width: columns, colour, zone: DateTime.zoneMakeLocal() }
+  if (speed !== undefined && isSeen) {
+    const size = { columns: width, rows: process.stdout.rows || 24 }
+    yield* play(fromEntries(recording.entries), { ...options, speed, size }, out)
+  } else if (speed !== undefined) {
+    yield* tell("allm: only a terminal can play it back; this is the whole picture.")
+  }
   yield* print(...picture({ id, recording, stored: Option.getOrUndefined(stored) }, options))
 })
 

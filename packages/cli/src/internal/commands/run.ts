@@ -19,22 +19,23 @@ import { refusals, spoken } from "./refusals.ts"
 
 const file = Args.text({ name: "file" }).pipe(
   Args.withDescription(
-    "A module whose default export is an Engine layer, such as agent.ts; demo is the embedded agent"
+    "A module whose default export is an Engine layer, such as agent.ts; demo is the embedded agent."
   )
 )
 
 const prompt = Args.text({ name: "prompt" }).pipe(
-  Args.withDescription("What to say; without it, what is piped in, else the module's own prompt"),
+  Args.withDescription("What to say. Default what is piped in, else the module's own prompt."),
   Args.repeated
 )
 
 const json = Options.boolean("json").pipe(
-  Options.withDescription("Writes every event as a line of JSON, in place of the answer")
+  Options.withDescription("Writes every event as a line of JSON, in place of the answer.")
 )
 
 const session = Options.text("session").pipe(
   Options.withAlias("s"),
-  Options.withDescription("The id of a stored session to say it in, or the beginning of one"),
+  Options.withPseudoName("id"),
+  Options.withDescription("A stored session to say it in; the beginning of its id will do."),
   Options.optional
 )
 
@@ -69,7 +70,10 @@ export const run = Command.make(
       const text = yield* promptOf(prompt, file, agent)
       const { directory } = yield* Home.home(home)
       const turn = Effect.gen(function*() {
-        const sessionId = yield* Option.match(session, { onNone: () => Home.newSessionId, onSome: SessionIds.find })
+        const sessionId = yield* Option.match(session, {
+          onNone: () => Home.newSessionId,
+          onSome: (asked) => Effect.tap(SessionIds.find(asked), Unattended.waitsForMore)
+        })
         const conversation = {
           sessionId,
           instructions: agent.instructions,
@@ -81,5 +85,5 @@ export const run = Command.make(
       yield* Effect.provide(turn, Layer.merge(Home.layer(directory), Agent.engine(agent, chosen)))
     }).pipe(Effect.catchTags(refusals))
 ).pipe(
-  Command.withDescription("Runs an agent without a terminal: the answer goes to the output, the rest beside it")
+  Command.withDescription("Runs an agent without a terminal: the answer goes to the output, the rest beside it.")
 )

@@ -4,6 +4,7 @@
 import { Session } from "@allm/core/Session"
 import { SessionLease } from "@allm/core/SessionLease"
 import { SessionStore } from "@allm/core/SessionStore"
+import { ToolJournal } from "@allm/core/ToolJournal"
 import * as Args from "@effect/cli/Args"
 import * as Command from "@effect/cli/Command"
 import * as Options from "@effect/cli/Options"
@@ -27,7 +28,7 @@ import { refusals } from "./refusals.ts"
 import { agentIn } from "./run.ts"
 
 const id = Args.text({ name: "id" }).pipe(
-  Args.withDescription("The id of a session, or the beginning of one")
+  Args.withDescription("The id of a session, or the beginning of one.")
 )
 
 const json = (description: string) => Options.boolean("json").pipe(Options.withDescription(description))
@@ -69,12 +70,12 @@ const listing = Effect.fnUntraced(function*(json: boolean) {
 })
 
 const listOptions = {
-  json: json("Writes one JSON object per line, in place of the table"),
+  json: json("Writes one JSON object per line, in place of the table."),
   home: Home.option
 }
 
 const list = Command.make("list", listOptions, ({ home, json }) => atHome(home, listing(json))).pipe(
-  Command.withDescription("Lists the stored sessions, the newest first")
+  Command.withDescription("Lists the stored sessions, the newest first.")
 )
 
 // --- show -----------------------------------------------------------------------------------------------------------------
@@ -83,7 +84,7 @@ const encodeSession = Schema.encode(Schema.parseJson(Session, { space: 2 }))
 
 const show = Command.make(
   "show",
-  { id, json: json("Writes the whole session as JSON"), home: Home.option },
+  { id, json: json("Writes the whole session as JSON."), home: Home.option },
   ({ home, id, json }) =>
     atHome(
       home,
@@ -94,19 +95,20 @@ const show = Command.make(
         yield* print(...Views.whole(session, { colour, width }))
       })
     )
-).pipe(Command.withDescription("Shows a conversation: what was said, called and answered, and what is pending"))
+).pipe(Command.withDescription("Shows a conversation: what was said, called and answered, and what is pending."))
 
 // --- resume ---------------------------------------------------------------------------------------------------------------
 
 const agentOption = Options.text("agent").pipe(
   Options.withAlias("a"),
-  Options.withDescription("The agent's module; without it, the one the session was started with"),
+  Options.withPseudoName("file"),
+  Options.withDescription("The agent's module. Default the one the session was started with."),
   Options.optional
 )
 
-/** The module of the agent a session was started with, unless another is asked for; none is the embedded agent. */
-const agentOf = (asked: Option.Option<string>, { metadata: { agent } }: Session): Option.Option<string> =>
-  Option.orElse(asked, () => typeof agent === "string" ? Option.some(agent) : Option.none())
+/** The agent a session was started with, unless another is asked for. */
+const agentOf = (asked: Option.Option<string>, { metadata: { agent } }: Session): string =>
+  Option.getOrElse(asked, () => typeof agent === "string" ? agent : "demo")
 
 /** Goes on with a session that nobody attends, as far as it can go without a person. */
 const goingOn = Effect.fnUntraced(function*(
@@ -129,29 +131,31 @@ const resume = Command.make(
   {
     id,
     agent: agentOption,
-    json: json("Writes every event as a line of JSON, in place of a chat or the answer"),
+    json: json("Writes every event as a line of JSON, in place of a chat or the answer."),
     model: Models.option,
     home: Home.option
   },
   ({ agent: asked, home, id, json, model }) =>
     Effect.gen(function*() {
       const session = yield* atHome(home, stored(id))
-      const agent = agentOf(asked, session)
       const { isInteractive } = yield* Stdio
       if (isInteractive && !json) {
-        return yield* start({ message: [], model, agent, session: Option.some(session.id), root: Option.none(), home })
+        const root = Option.none()
+        return yield* start({ message: [], model, agent: asked, session: Option.some(session.id), root, home })
       }
       const chosen = yield* Models.resolve(model)
-      const loaded = yield* agentIn(Option.getOrElse(agent, () => "demo"))
+      const loaded = yield* agentIn(agentOf(asked, session))
       yield* atHome(home, Effect.provide(goingOn(session, loaded, json), Agent.engine(loaded, chosen)))
     }).pipe(Effect.catchTags(refusals))
-).pipe(Command.withDescription("Goes on with a session: in a terminal as a chat, elsewhere as far as nobody is needed"))
+).pipe(
+  Command.withDescription("Goes on with a session: in a terminal as a chat, elsewhere as far as nobody is needed.")
+)
 
 // --- delete ---------------------------------------------------------------------------------------------------------------
 
 const yes = Options.boolean("yes").pipe(
   Options.withAlias("y"),
-  Options.withDescription("Does not ask")
+  Options.withDescription("Does not ask.")
 )
 
 const confirmed = (id: string): Effect.Effect<boolean, Refused | Exit, Prompt.Prompt.Environment> =>
@@ -171,12 +175,15 @@ const deleting = (id: string) =>
     const store = yield* SessionStore
     const traces = yield* Traces
     const leases = yield* SessionLease
+    const journal = yield* ToolJournal
     const holder = { holder: "allm sessions delete", duration: "30 seconds" } as const
     yield* Effect.acquireUseRelease(
       leases.acquire(id, holder),
       () => Effect.zipRight(store.delete(id), traces.delete(id)),
       (lease) => Effect.ignore(leases.release(lease))
     )
+    // Results of its calls; the session is gone whether or not they can be found.
+    yield* Effect.catchAll(journal.compact(id), ({ message }) => tell(message))
     yield* tell(`deleted session ${id}`)
   })
 
@@ -188,9 +195,9 @@ const remove = Command.make("delete", { id, yes, home: Home.option }, ({ home, i
       if (!yes && !(yield* confirmed(found))) return yield* tell(`session ${found} stays`)
       yield* deleting(found)
     })
-  )).pipe(Command.withDescription("Deletes a session and its trace"))
+  )).pipe(Command.withDescription("Deletes a session and its trace."))
 
 export const sessions = Command.make("sessions", listOptions, ({ home, json }) => atHome(home, listing(json))).pipe(
-  Command.withDescription("Lists, shows, goes on with and deletes stored sessions"),
+  Command.withDescription("Lists, shows, goes on with and deletes stored sessions."),
   Command.withSubcommands([list, show, resume, remove])
 )

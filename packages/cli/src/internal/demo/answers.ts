@@ -30,11 +30,16 @@ export const resultOf = (told: Told): Fields => fieldsOf(jsonOf(told.content))
 /** The fields of a failure that the tool declared, or nothing when it was told only that it failed. */
 export const failureOf = (told: Told): Fields => told.isError ? fieldsOf(fieldsOf(jsonOf(told.content))["error"]) : {}
 
-/** The failure as a text: what the tool reported, or what the executor says of it. */
+/** The failure as a text: what the tool reported, or what the executor says of it, such as what is wrong in the arguments. */
 const failureText = (told: Told): string => {
-  const error = fieldsOf(jsonOf(told.content))["error"]
-  return typeof error === "string" ? error : textOf(fieldsOf(error)["detail"] ?? JSON.stringify(error ?? told.content))
+  const { error, issues } = fieldsOf(jsonOf(told.content))
+  if (typeof error !== "string") return textOf(fieldsOf(error)["detail"] ?? JSON.stringify(error ?? told.content))
+  const problems = Array.isArray(issues) ? issues.map(fieldsOf).map(issueText) : []
+  return [error, ...problems].join(": ").replace(/\s+/g, " ")
 }
+
+const issueText = ({ message, path }: Fields): string =>
+  `${Array.isArray(path) && path.length > 0 ? `${path.join(".")} ` : ""}${textOf(message)}`
 
 const cityOf = (zone: string): string => zone.slice(zone.lastIndexOf("/") + 1).replaceAll("_", " ")
 
@@ -67,10 +72,10 @@ const names = ({ entries, more, path }: Fields): string => {
   const all = Array.isArray(entries) ? entries.map(fieldsOf) : []
   const where = path === "." ? "here" : `in \`${textOf(path)}\``
   if (all.length === 0) return `There is nothing ${where}.`
-  const count = all.length + Number(more ?? 0)
+  const total = all.length + Number(more ?? 0)
   const shown = all.slice(0, mostNames).map(({ kind, name }) => `${textOf(name)}${kind === "directory" ? "/" : ""}`)
-  const rest = count > shown.length ? ` and ${count - shown.length} more` : ""
-  return `There ${count === 1 ? "is one entry" : `are ${count} entries`} ${where}: ${shown.join(", ")}${rest}.`
+  const rest = total > shown.length ? ` and ${total - shown.length} more` : ""
+  return `There ${total === 1 ? "is one entry" : `are ${total} entries`} ${where}: ${shown.join(", ")}${rest}.`
 }
 
 const shortText = 400
@@ -86,18 +91,28 @@ const contents = ({ path, text }: Fields): string => {
   return `\`${textOf(path)}\` has ${lines.length} lines. It begins:\n${quote(first)}\n`
 }
 
-const counted = (count: unknown, what: string): string => `${textOf(count)} ${what}${count === 1 ? "" : "s"}`
+const count = (number: unknown, thing: string): string => `${textOf(number)} ${thing}${number === 1 ? "" : "s"}`
 
-const successes: { readonly [name: string]: (result: Fields, told: Told) => string } = {
-  clock: time,
-  calculator: ({ expression, result }) => `${textOf(expression)} is ${textOf(result)}.`,
-  list_files: names,
-  read_file: contents,
-  write_note: ({ bytes, path }) => `I wrote ${counted(bytes, "byte")} to \`${textOf(path)}\`.`,
-  slow: ({ seconds, steps }) => `\`slow\` took ${counted(seconds, "second")} for ${counted(steps, "step")}.`,
-  flaky: ({ attempts }) => `\`flaky\` succeeded at attempt ${textOf(attempts)}.`,
-  ask_person: (_, told) => `You answered: ${answerOf(told)}.`,
-  flip_coin: (_, told) => `You say the coin shows ${answerOf(told)}.`
+/** What the tools of the embedded agent give. Those of another agent may have the same name, and give anything. */
+const successes: { readonly [name: string]: { readonly has: string; readonly say: (result: Fields) => string } } = {
+  clock: { has: "weekday", say: time },
+  calculator: { has: "expression", say: ({ expression, result }) => `${textOf(expression)} is ${textOf(result)}.` },
+  list_files: { has: "entries", say: names },
+  read_file: { has: "text", say: contents },
+  write_note: { has: "bytes", say: ({ bytes, path }) => `I wrote ${count(bytes, "byte")} to \`${textOf(path)}\`.` },
+  slow: {
+    has: "steps",
+    say: ({ seconds, steps }) => `\`slow\` took ${count(seconds, "second")} for ${count(steps, "step")}.`
+  },
+  flaky: { has: "attempts", say: ({ attempts }) => `\`flaky\` succeeded at attempt ${textOf(attempts)}.` }
+}
+
+const succeeded = (told: Told): string => {
+  if (told.name === "ask_person") return `You answered: ${answerOf(told)}.`
+  if (told.name === "flip_coin") return `You say the coin shows ${answerOf(told)}.`
+  const known = successes[told.name]
+  const result = resultOf(told)
+  return known !== undefined && known.has in result ? known.say(result) : `\`${told.name}\` says: ${told.content}`
 }
 
 const answerOf = (told: Told): string => {
@@ -135,7 +150,4 @@ const failed = (told: Told): string => {
 }
 
 /** One call in a sentence. */
-export const sentence = (told: Told): string =>
-  told.isError
-    ? failed(told)
-    : successes[told.name]?.(resultOf(told), told) ?? `\`${told.name}\` says: ${told.content}.`
+export const sentence = (told: Told): string => told.isError ? failed(told) : succeeded(told)

@@ -7,7 +7,8 @@ import * as Message from "@allm/core/Message"
 import type { Request } from "@allm/core/Request"
 import type * as Layer from "effect/Layer"
 import { failureOf, sentence, type Told } from "./answers.ts"
-import { type Wish, wishesIn } from "./rules.ts"
+import { allWishes } from "./named.ts"
+import type { Wish } from "./rules.ts"
 
 /** Provides the embedded model. */
 export const layer: Layer.Layer<Adapter> = Fake.layer({
@@ -21,12 +22,27 @@ export const respond = (request: Request): Fake.Script => {
   const { asked, told, turns } = readThread(request.messages)
   const known = new Set(request.tools.map(({ name }) => name))
   const next = turns === 0
-    ? { thought: undefined, wishes: wishesIn(asked) }
+    ? { thought: undefined, wishes: allWishes(asked, [...known], toolNames) }
     : { thought: "One of them can be asked better.", wishes: turns > mostCorrections ? [] : corrections(told) }
   const possible = next.wishes.filter(({ name }) => known.has(name))
   if (possible.length > 0) return calling(request, possible, next.thought)
   return turns === 0 ? answering(request, withoutTools(asked, known, next.wishes)) : concluding(request, told)
 }
+
+/** The tools that the rules know. */
+const toolNames: ReadonlySet<string> = new Set([
+  "clock",
+  "calculator",
+  "list_files",
+  "read_file",
+  "write_note",
+  "slow",
+  "stubborn",
+  "flaky",
+  "broken",
+  "ask_person",
+  "flip_coin"
+])
 
 interface Read {
   /** What the person said last. */
@@ -197,5 +213,10 @@ const abilities = (known: ReadonlySet<string>): string => {
     ["ask_person", "to ask you something"],
     ["slow", "to try the slow, stubborn, flaky or broken tool"]
   ].flatMap(([name, words]) => known.has(name!) ? [words!] : [])
-  return lines.length === 0 ? "I do not know how to use the tools of this agent." : `Ask me for ${lines.join(", ")}.`
+  const others = [...known].filter((name) => !toolNames.has(name))
+  return [
+    ...(lines.length === 0 ? [] : [`Ask me for ${lines.join(", ")}.`]),
+    ...(others.length === 0 ? [] : [`Call a tool by its name, with its arguments as JSON: ${others.join(", ")}.`]),
+    ...(known.size === 0 ? ["This agent has no tools."] : [])
+  ].join(" ")
 }

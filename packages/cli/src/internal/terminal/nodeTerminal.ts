@@ -96,7 +96,11 @@ const plain: Effect.Effect<Lines, never, Scope.Scope> = Effect.gen(function*() {
       Effect.suspend(() => {
         if (isPrompted) process.stdout.write(text)
         // The end is never over.
-        return Effect.tap(inputs.take, (input) => input._tag === "End" && hasEnded ? inputs.offer(input) : Effect.void)
+        const next = Effect.tap(
+          inputs.take,
+          (input) => input._tag === "End" && hasEnded ? inputs.offer(input) : Effect.void
+        )
+        return isPrompted ? Effect.onInterrupt(next, () => Effect.sync(() => process.stdout.write("\n"))) : next
       }),
     typed: Effect.succeed(""),
     isEmpty: () => true

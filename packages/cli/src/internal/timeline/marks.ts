@@ -40,7 +40,8 @@ export const signs: { readonly [K in Outcome]: Sign } = {
   stopped: { glyph: "□", style: "blue", word: "stopped by a halt" },
   interrupted: { glyph: "╳", style: "blue", word: "interrupted" },
   unknown: { glyph: "¿", style: "magenta", word: "outcome unknown" },
-  lost: { glyph: "†", style: "magenta", word: "no end noted" }
+  lost: { glyph: "†", style: "magenta", word: "no end noted" },
+  running: { glyph: "▸", style: "cyan", word: "running" }
 }
 
 /** All of them, in the order of the legend. */

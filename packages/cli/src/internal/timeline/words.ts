@@ -4,7 +4,7 @@
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import { count } from "../terminal/style.ts"
-import type { Answer, Call, Totals, Turn } from "../timeline.ts"
+import type { Answer, Call, Outcome, Totals, Turn } from "../timeline.ts"
 import * as Marks from "./marks.ts"
 import { took } from "./scale.ts"
 
@@ -48,11 +48,13 @@ export const times = (number: number, what: string): string | undefined =>
 export const ofAnswer = (answer: Answer): string => {
   const { finishReason, message, outcome, retries } = answer
   return joined([
-    outcome === "done" ? undefined : told(Marks.signs[outcome].word, message),
+    isQuiet(outcome) ? undefined : told(Marks.signs[outcome].word, message),
     outcome === "done" && finishReason !== undefined && !isUsual(finishReason) ? finishReason : undefined,
     times(retries.length, "asked again")
   ])
 }
+
+const isQuiet = (outcome: Outcome): boolean => outcome === "done" || outcome === "running"
 
 /** How much there is in an answer. */
 export const sizeOf = ({ calls, tokens }: Answer): string =>
@@ -68,7 +70,7 @@ export const ofCall = (call: Call): string => {
   const { isReplayed, limitMillis, message, outcome, retries } = call
   const limit = limitMillis === undefined ? undefined : `over ${took(limitMillis)}`
   return joined([
-    outcome === "done" ? undefined : told(Marks.signs[outcome].word, limit ?? message),
+    isQuiet(outcome) ? undefined : told(Marks.signs[outcome].word, limit ?? message),
     isReplayed ? "from the journal" : undefined,
     times(retries.length, "run again")
   ])
