@@ -11,13 +11,17 @@ const read = (page: string) => readFileSync(join(root, page), "utf8")
 
 const pages = [
   "README.md",
+  "llms.txt",
   ...readdirSync(join(root, "packages")).map((name) => `packages/${name}/README.md`),
   ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".md"))
     .map((file) => `docs/${file}`)
 ].filter((page) => existsSync(join(root, page)))
 
-const fences = pages.flatMap((page) => {
+/** Written from the doc comments, whose examples docgen compiles and runs. */
+const isReference = (page: string) => page.startsWith("docs/reference/")
+
+const fences = pages.filter((page) => !isReference(page)).flatMap((page) => {
   const text = read(page)
   const { blocks } = parse(text)
   // What a block prints, where the page says so.
@@ -113,6 +117,11 @@ describe("code blocks", () => {
   it("in TypeScript are all checked: their fence says ts and nothing else", () => {
     const unchecked = fences.filter(({ info }) => /^(ts|tsx|mts|typescript)\b/i.test(info) && info !== "ts")
     assert.deepStrictEqual(unchecked.map(({ info, line, page }) => `${page}:${line} ${info}`), [])
+  })
+
+  it("of the reference are none that look as if they were run here", () => {
+    const run = pages.filter(isReference).filter((page) => parse(read(page)).blocks.some(({ info }) => info === "ts"))
+    assert.deepStrictEqual(run, [])
   })
 
   it("of the first page are JavaScript too", async () => {
