@@ -45,7 +45,7 @@ const cache = join(root, "node_modules/.cache/docs-blocks")
 const kept = join(cache, "kept")
 // An empty key is none: nothing here calls a real model.
 const noKeys = { OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "", GOOGLE_API_KEY: "", GEMINI_API_KEY: "" }
-const env = { ...process.env, ...noKeys, TMPDIR: kept, TEMP: kept }
+const env = { ...process.env, ...noKeys, ALLM_MODEL: undefined, TMPDIR: kept, TEMP: kept }
 
 const node = (args: ReadonlyArray<string>) =>
   new Promise<{ readonly failed: boolean; readonly output: string }>((resolve) =>

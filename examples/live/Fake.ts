@@ -1,6 +1,6 @@
 /**
- * `Fake` on a real model: the scripts are there, and nobody plays them. `ALLM_PROVIDER` says which provider is asked,
- * `ALLM_MODEL` which of its models, and `ALLM_BASE_URL` where, if not at its usual place.
+ * `Fake` on a real model: the scripts are there, and nobody plays them. `ALLM_MODEL`, as in `google/gemini-flash-latest`, says
+ * who is asked, and `ALLM_BASE_URL` where, if not at the usual place.
  */
 import { Adapter, Engine, Fake, type Request, type Tool } from "@allm/core"
 import { FetchHttpClient, type HttpClient } from "@effect/platform"
@@ -8,24 +8,29 @@ import { Config, ConfigError, Console, Context, Effect, Either, Layer } from "ef
 
 export * from "@allm/core/Fake"
 
-interface Provider {
-  readonly layerConfig: (config: {
-    readonly baseUrl?: string | undefined
-  }) => Layer.Layer<Adapter.Adapter, ConfigError.ConfigError, HttpClient.HttpClient>
+type Provider = (options: { readonly baseUrl?: string | undefined }) => Layer.Layer<
+  Adapter.Adapter,
+  ConfigError.ConfigError,
+  HttpClient.HttpClient
+>
+
+const providers: { readonly [name: string]: () => Promise<Provider> } = {
+  openai: () => import("@allm/openai").then(({ OpenAi }) => OpenAi.layerConfig),
+  "openai-chat": () => import("@allm/openai").then(({ OpenAiChat }) => OpenAiChat.layerConfig),
+  anthropic: () => import("@allm/anthropic").then(({ Anthropic }) => Anthropic.layerConfig),
+  google: () => import("@allm/google").then(({ Google }) => Google.layerConfig),
+  ollama: () =>
+    import("@allm/openai").then(({ OpenAiChat }) => ({ baseUrl = "http://localhost:11434/v1" }) =>
+      OpenAiChat.layer({ baseUrl, name: "ollama" })
+    )
 }
 
-const providers: { readonly [name: string]: { readonly model: string; readonly load: () => Promise<Provider> } } = {
-  openai: { model: "gpt-5-mini", load: () => import("@allm/openai").then(({ OpenAi }) => OpenAi) },
-  "openai-chat": { model: "gpt-5-mini", load: () => import("@allm/openai").then(({ OpenAiChat }) => OpenAiChat) },
-  anthropic: { model: "claude-haiku-4-5", load: () => import("@allm/anthropic").then(({ Anthropic }) => Anthropic) },
-  google: { model: "gemini-flash-latest", load: () => import("@allm/google").then(({ Google }) => Google) }
-}
-
-const chosen = Config.mapOrFail(Config.string("ALLM_PROVIDER"), (name) => {
-  const provider = providers[name]
-  return provider === undefined
-    ? Either.left(ConfigError.InvalidData(["ALLM_PROVIDER"], `write one of ${Object.keys(providers).join(", ")}`))
-    : Either.right({ name, ...provider })
+const chosen = Config.mapOrFail(Config.string("ALLM_MODEL"), (text) => {
+  const [name = "", ...model] = text.split("/")
+  const load = providers[name]
+  return load === undefined
+    ? Either.left(ConfigError.InvalidData(["ALLM_MODEL"], `there is no provider ${name}`))
+    : Either.right({ load, model: model.join("/") })
 })
 
 /** Tells what is asked and what it took, beside what the example prints. */
@@ -53,11 +58,10 @@ const recorded = (real: Adapter.Service, model: string) => {
 
 export const layer = (_options: Fake.Options): Layer.Layer<Adapter.Adapter | Fake.Fake, ConfigError.ConfigError> =>
   Layer.unwrapEffect(Effect.gen(function*() {
-    const provider = yield* chosen
-    const model = yield* Config.withDefault(Config.string("ALLM_MODEL"), provider.model)
+    const { load, model } = yield* chosen
     const baseUrl = yield* Config.withDefault(Config.string("ALLM_BASE_URL"), undefined)
-    const { layerConfig } = yield* Effect.promise(provider.load)
-    const real = Layer.provide(layerConfig({ baseUrl }), FetchHttpClient.layer)
+    const provider = yield* Effect.promise(load)
+    const real = Layer.provide(provider({ baseUrl }), FetchHttpClient.layer)
     return Layer.effectContext(Effect.map(Adapter.Adapter, (adapter) => recorded(adapter, model))).pipe(
       Layer.provide(real)
     )

@@ -1,5 +1,14 @@
-// Puts a real provider in the place of the scripted model, so that the examples run on it as they are:
-// `ALLM_PROVIDER=google node --conditions=@allm/source --import tsx --import ./examples/live/hook.mjs examples/src/03-single-tool.ts`.
+// Puts the model that ALLM_MODEL names in the place of the scripted one, so that the examples run on it as they are.
 import { register } from "node:module"
+import { chosen } from "./models.mjs"
 
-register("./resolve.mjs", import.meta.url)
+const model = chosen()
+if (typeof model === "string") {
+  console.error(model)
+  process.exit(2)
+}
+if (model !== undefined) {
+  // From here on the name is whole.
+  process.env.ALLM_MODEL = `${model.provider}/${model.model}`
+  register("./resolve.mjs", import.meta.url)
+}

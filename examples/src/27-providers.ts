@@ -16,11 +16,14 @@ const options = { tools: [getWeather], maxTurns: 5 }
 
 const call = (id: string, city: string) => Fake.toolCall({ id, name: "get_weather", arguments: { city } })
 
-type Engines = Layer.Layer<Engine.Engine, ConfigError.ConfigError, HttpClient.HttpClient>
-
 // `engineConfig` reads the key of its provider: OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY.
-const engines: Record<string, (model: string) => Engines> = {
+const engines: {
+  readonly [provider: string]: (
+    model: string
+  ) => Layer.Layer<Engine.Engine, ConfigError.ConfigError, HttpClient.HttpClient>
+} = {
   openai: (model) => OpenAi.engineConfig({ ...options, model }),
+  "openai-chat": (model) => OpenAiChat.engineConfig({ ...options, model }),
   anthropic: (model) => Anthropic.engineConfig({ ...options, model }),
   google: (model) => Google.engineConfig({ ...options, model }),
   ollama: (model) => OpenAiChat.engine({ ...options, model, baseUrl: "http://localhost:11434/v1" }),

@@ -23,8 +23,15 @@ const run = async (name: string) => {
     // Colours would depend on the terminal. A hanging example is killed before the test gives up on it.
     {
       cwd: examples,
-      env: { ...process.env, FORCE_COLOR: undefined, NO_COLOR: "1", TMPDIR: directory, TEMP: directory },
-      timeout: 50_000
+      env: {
+        ...process.env,
+        ALLM_MODEL: undefined,
+        FORCE_COLOR: undefined,
+        NO_COLOR: "1",
+        TMPDIR: directory,
+        TEMP: directory
+      },
+      timeout: 110_000
     }
   )
   return stdout
@@ -41,7 +48,7 @@ describe.concurrent("examples", () => {
         const expected = readFileSync(join(examples, "expected", file), "utf8")
         assert.strictEqual(await run(name), expected)
       }
-    })
+    }, 120_000)
   }
 
   it("expected/ has no file without an example", () => {
