@@ -20,7 +20,9 @@ const pages = [
 /** Written from the doc comments, whose examples docgen compiles and runs. */
 const isReference = (page: string) => page.startsWith("docs/reference/")
 
-const fences = pages.filter((page) => !isReference(page)).flatMap((page) => parse(read(page)).blocks.map((block) => ({ ...block, page })))
+const fences = pages.filter((page) => !isReference(page)).flatMap((page) =>
+  parse(read(page)).blocks.map((block) => ({ ...block, page }))
+)
 const blocks = fences
   .filter((block) => block.info === "ts")
   .map((block) => ({
