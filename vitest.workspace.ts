@@ -11,10 +11,10 @@ const packages = readdirSync(directory)
     test: { name, include: [`packages/${name}/test/**/*.test.ts`] }
   }))
 
-// These start a process per test, so they get more time.
+// These start a process per test, so they get more time. One of the examples is a test itself.
 const processes = ["examples", "docs", "scripts"].map((name): TestProjectConfiguration => ({
   extends: true,
-  test: { name, include: [`${name}/test/**/*.test.ts`], testTimeout: 60_000, hookTimeout: 60_000 }
+  test: { name, include: [`${name}/{src,test}/**/*.test.ts`], testTimeout: 60_000, hookTimeout: 60_000 }
 }))
 
 const projects: Array<TestProjectConfiguration> = [...packages, ...processes]

@@ -1,6 +1,6 @@
 // Runs examples on real models: those of every provider whose key is in the environment.
 //
-// `npm run live -- google 06-chat` runs only the named ones. ALLM_MODEL names another model, ALLM_BASE_URL another place.
+// `npm run live -- google 03-single-tool` runs only the named ones. ALLM_MODEL names another model, ALLM_BASE_URL another place.
 import { spawn } from "node:child_process"
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
@@ -17,7 +17,7 @@ const keys = {
 }
 
 /** Those that make sense whatever a model says. */
-const usual = ["06-chat", "13-streaming-a-chat", "14-object", "15-structured-finalize"]
+const usual = ["03-single-tool", "17-cut-stream", "06-structured-output", "18-structured-finalize"]
 
 const examples = readdirSync(join(root, "examples/src"))
   .filter((file) => /^\d\d-.*\.ts$/.test(file))

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
-import { parse } from "./markdown.ts"
+import { lead, parse } from "./markdown.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), "utf8")
@@ -21,16 +21,13 @@ interface Quote {
 
 const quotesOf = (page: string): Array<Quote> => {
   const text = read(page)
-  const lines = text.split("\n")
-  // The last line of text above a block.
-  const lead = (line: number) => lines.slice(0, line - 2).filter((above) => above.trim() !== "").at(-1) ?? ""
   const { blocks } = parse(text)
   return blocks.flatMap(({ code, info, line }, index) => {
-    const [, file] = /\]\([^)]*examples\/src\/([^)]+\.ts)\):$/.exec(lead(line)) ?? []
+    const [, file] = /\]\([^)]*examples\/src\/([^)]+\.ts)\):$/.exec(lead(text, line)) ?? []
     if (info !== "ts" || file === undefined) return []
     const told = (after: number, words: string) => {
       const block = blocks[index + after]
-      return block !== undefined && lead(block.line) === words ? block.code : undefined
+      return block !== undefined && lead(text, block.line) === words ? block.code : undefined
     }
     return [{
       where: `${page}:${line}`,
@@ -44,23 +41,30 @@ const quotesOf = (page: string): Array<Quote> => {
 
 const quotes = readdirSync(join(root, "docs/guide")).flatMap((file) => quotesOf(`docs/guide/${file}`))
 
+/** What an example prints, if it prints anything. */
+const printed = (name: string) => {
+  const file = `examples/expected/${name}.txt`
+  return existsSync(join(root, file)) ? read(file) : undefined
+}
+
 describe("quotes", () => {
   for (const { again, code, example, output, where } of quotes) {
     it(`of ${where} are ${example}.ts and what it prints`, () => {
-      const second = `examples/expected/${example}.again.txt`
       assert.strictEqual(code, read(`examples/src/${example}.ts`))
-      assert.strictEqual(output, read(`examples/expected/${example}.txt`))
-      assert.strictEqual(again, existsSync(join(root, second)) ? read(second) : undefined)
+      assert.strictEqual(output, printed(example))
+      assert.strictEqual(again, printed(`${example}.again`))
     })
   }
 
-  it("hold each example of the loop, once", () => {
-    const examples = readdirSync(join(root, "examples/src"))
-      .filter((file) => /^\d\d-/.test(file))
-      .map((file) => basename(file, ".ts"))
-      // The first ones show a batch, and the pages about it have code of their own.
-      .filter((name) => Number(name.slice(0, 2)) > 5)
+  it("are of each example once at most", () => {
+    const examples = quotes.map(({ example }) => example)
+    assert.deepStrictEqual(examples.filter((example, index) => examples.indexOf(example) !== index), [])
+  })
 
-    assert.deepStrictEqual(quotes.map(({ example }) => example).sort(), examples.sort())
+  it("stand beside a table that has every example, in order, under its number", () => {
+    const programs = readdirSync(join(root, "examples/src")).filter((file) => !file.endsWith(".test.ts")).sort()
+    const rows = read("docs/README.md").matchAll(/^\| \[([^\]]+)\]\(..\/examples\/src\/([^)]+)\) +\| \S/gm)
+    assert.deepStrictEqual([...rows].map(([, name, file]) => [name, file]), programs.map((file) => [file, file]))
+    assert.deepStrictEqual(programs.map((file) => Number(file.slice(0, 2))), programs.map((_, index) => index + 1))
   })
 })

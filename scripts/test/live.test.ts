@@ -45,7 +45,7 @@ describe.concurrent("npm run live", () => {
   })
 
   it("knows its providers and examples", async () => {
-    const { code, output } = await live(["gogle", "06-chat"])
+    const { code, output } = await live(["gogle", "03-single-tool"])
     assert.strictEqual(code, 2)
     assert.include(output, "There is no gogle.")
   })
@@ -58,7 +58,7 @@ describe.concurrent("npm run live", () => {
   ] as const
   for (const [provider, variable, path] of places) {
     it(`runs an example on ${provider}`, async () => {
-      const { code, output } = await live([provider, "06-chat"], {
+      const { code, output } = await live([provider, "03-single-tool"], {
         [variable]: "a key of mine",
         ALLM_BASE_URL: `${server.url}${path}`,
         ALLM_MODEL: "a-model"
@@ -66,7 +66,7 @@ describe.concurrent("npm run live", () => {
       assert.strictEqual(code, 0, output)
       assert.include(output, `${provider} a-model: 3 messages, 1 tools`)
       assert.include(output, "assistant: As clear as can be.")
-      assert.include(output, `ok     ${provider} 06-chat`)
+      assert.include(output, `ok     ${provider} 03-single-tool`)
       assert.notInclude(output, "a key of mine")
     })
   }
