@@ -31,11 +31,11 @@ describe("errors", () => {
   let classes: ReadonlyArray<ErrorClass> = []
 
   beforeAll(async () => {
-    const indexes = packages.map((name): Promise<object> =>
+    const indexes = packages.map((name): Promise<Record<string, Record<string, unknown>>> =>
       import(pathToFileURL(join(root, "packages", name, "src/index.ts")).href)
     )
-    const modules = (await Promise.all(indexes)).flatMap((index) => Object.values<object>(index))
-    classes = [...new Set(modules.flatMap((module) => Object.values<unknown>(module)).filter(isErrorClass))]
+    const modules = (await Promise.all(indexes)).flatMap((index) => Object.values(index))
+    classes = [...new Set(modules.flatMap((module) => Object.values(module)).filter(isErrorClass))]
   })
 
   it("are found in the packages", () => {
