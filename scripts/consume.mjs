@@ -25,8 +25,8 @@ export async function consume() {
     const shown = programs()
     const found = report("the pages show a program to start with", shown.length === 0 ? ["no page has one"] : [])
     const runs = []
-    for (const [index, program] of shown.entries()) {
-      runs.push(await follow(program, tarballs, join(folder, `user-${index}`)))
+    for (const [index, group] of byCommand(shown).entries()) {
+      runs.push(await follow(group, tarballs, join(folder, `user-${index}`)))
     }
     return sum([...contents, found, ...runs, await command(tarballs, join(folder, "command"))])
   } finally {
@@ -71,12 +71,19 @@ function programs() {
     "README.md",
     ...readdirSync(join(root, "docs/guide")).filter((file) => file.endsWith(".md")).map((file) => `docs/guide/${file}`)
   ]
-  const all = pages.flatMap((page) =>
+  return pages.flatMap((page) =>
     programsOf(readFileSync(join(root, page), "utf8")).map((program) => ({ page, ...program }))
   )
-  // Pages may show the same one.
-  const key = ({ code, specs }) => `${specs.join(" ")}\n${code}`
-  return all.filter((program, index) => all.findIndex((other) => key(other) === key(program)) === index)
+}
+
+/** The programs of each install command together: what takes the time is done once for all of them. */
+function byCommand(programs) {
+  const groups = new Map()
+  for (const { specs, ...program } of programs) {
+    const key = specs.join(" ")
+    groups.set(key, { specs, programs: [...groups.get(key)?.programs ?? [], program] })
+  }
+  return [...groups.values()]
 }
 
 async function pack(directory, folder) {
@@ -95,41 +102,47 @@ async function pack(directory, folder) {
   }
 }
 
-/** Does what a page says: install, then run the program, from JavaScript and from TypeScript. */
-async function follow({ code, page, specs }, tarballs, cwd) {
-  console.log(`\n${page}: npm install ${specs.join(" ")}`)
+/** Does what the pages say: install, then run each program, from JavaScript and from TypeScript. */
+async function follow({ programs, specs }, tarballs, cwd) {
+  console.log(`\nnpm install ${specs.join(" ")}`)
   const installed = await install([...specs, typescript], tarballs, cwd)
   if (installed.failed > 0) return installed
 
-  const lines = code.split("\n").filter((line) => line.trim() !== "").length
-  const size = report(`${page}: an agent in under 20 lines`, lines < 20 ? [] : [`it has ${lines}`])
-  writeFileSync(join(cwd, "agent.mjs"), code)
-  const everything = specs.filter((name) => tarballs.has(name)).flatMap((name) =>
-    modulesOf(tarballs.get(name).directory).map((module) => `import "${name}/${module}"`)
-  )
-  writeFileSync(join(cwd, "everything.mjs"), everything.join("\n"))
-  const results = [
-    installed,
-    size,
-    await step(`${page}: runs in Node`, process.execPath, ["agent.mjs"], cwd),
-    await step(`${page}: ${everything.length} modules load in Node`, process.execPath, ["everything.mjs"], cwd)
-  ]
-  for (const compiler of compilers) results.push(...await compileAndRun(page, code, compiler, cwd))
+  const results = [installed, await loadAll(specs, tarballs, cwd)]
+  for (const [index, { code, page }] of programs.entries()) {
+    const lines = code.split("\n").filter((line) => line.trim() !== "").length
+    results.push(report(`${page}: an agent in under 20 lines`, lines < 20 ? [] : [`it has ${lines}`]))
+    writeFileSync(join(cwd, `agent-${index}.mjs`), code)
+    results.push(await step(`${page}: runs in Node`, process.execPath, [`agent-${index}.mjs`], cwd))
+  }
+  results.push(...await Promise.all(compilers.map((compiler) => compileAndRun(programs, compiler, cwd))))
   return sum(results)
 }
 
-async function compileAndRun(page, code, { name, ...options }, cwd) {
+async function loadAll(specs, tarballs, cwd) {
+  const imports = specs.filter((name) => tarballs.has(name)).flatMap((name) =>
+    modulesOf(tarballs.get(name).directory).map((module) => `import "${name}/${module}"`)
+  )
+  writeFileSync(join(cwd, "everything.mjs"), imports.join("\n"))
+  return step(`all ${imports.length} modules load in Node`, process.execPath, ["everything.mjs"], cwd)
+}
+
+async function compileAndRun(programs, { name, ...options }, cwd) {
   const source = join(cwd, name)
+  const files = programs.map((_, index) => `agent-${index}.ts`)
+  const compilerOptions = { ...options, target: "ES2022", strict: true, skipLibCheck: false, outDir: "out" }
   mkdirSync(source)
   writeFileSync(join(source, "package.json"), JSON.stringify({ type: "module" }))
-  writeFileSync(join(source, "agent.ts"), code)
-  const compilerOptions = { ...options, target: "ES2022", strict: true, skipLibCheck: false, outDir: "out" }
-  writeFileSync(join(source, "tsconfig.json"), JSON.stringify({ files: ["agent.ts"], compilerOptions }))
+  writeFileSync(join(source, "tsconfig.json"), JSON.stringify({ files, compilerOptions }))
+  for (const [index, { code }] of programs.entries()) writeFileSync(join(source, files[index]), code)
+
   const tsc = join(cwd, "node_modules/typescript/bin/tsc")
-  return [
-    await step(`${page}: ${typescript}, ${name}, skipLibCheck: false`, process.execPath, [tsc, "-p", "."], source),
-    await step(`${page}: runs as compiled for ${name}`, process.execPath, ["out/agent.js"], source)
-  ]
+  const compiled = await step(`${typescript}, ${name}, skipLibCheck: false`, process.execPath, [tsc, "-p", "."], source)
+  const results = [compiled]
+  for (const [index, { page }] of programs.entries()) {
+    results.push(await step(`${page}: runs as compiled, ${name}`, process.execPath, [`out/agent-${index}.js`], source))
+  }
+  return sum(results)
 }
 
 /** Whether the commands of a package start, once there is one. */

@@ -142,6 +142,17 @@ describe("code blocks", () => {
   })
 })
 
+describe("install commands", () => {
+  it("name the major version of effect: the newest is another one", () => {
+    const bare = pages.flatMap((page) =>
+      parse(read(page)).blocks.flatMap(({ code, line }) =>
+        /^npm install\b.*\seffect(?!\S)/m.test(code) ? [`${page}:${line}`] : []
+      )
+    )
+    assert.deepStrictEqual(bare, [])
+  })
+})
+
 describe("links", () => {
   for (const page of pages) {
     it(`of ${page} lead somewhere`, () => {
