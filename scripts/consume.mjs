@@ -163,9 +163,28 @@ async function command(tarballs, cwd) {
       const { code, output } = await run("npm", ["exec", "--offline", "--", name, "--version"], { cwd, quiet: true })
       const isRight = code === 0 && output.includes(manifest.version)
       results.push(report(`npx ${name} --version`, isRight ? [] : [`it should say ${manifest.version}`, output]))
+      results.push(await converse(name, cwd))
     }
   }
   return sum(results)
+}
+
+/** What the command answers when there is no key: its embedded model works out a sum, with a real tool. */
+async function converse(name, cwd) {
+  const asked = [
+    "exec",
+    "--offline",
+    "--",
+    name,
+    "run",
+    "demo",
+    "How much is 2 * (3 + 4)^2?",
+    "--home",
+    join(cwd, "home")
+  ]
+  const { code, output } = await run("npm", asked, { cwd, quiet: true, env: { NODE_OPTIONS: "", ALLM_MODEL: "demo" } })
+  const isRight = code === 0 && output.includes("98")
+  return report(`npx ${name} run demo answers`, isRight ? [] : ["it should say 98", output])
 }
 
 /** Installs by name as a user would; our own packages come from their tarballs. */
