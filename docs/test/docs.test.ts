@@ -86,15 +86,16 @@ const bundle = () =>
     splitting: true,
     format: "esm",
     platform: "node",
-    sourcemap: "inline",
     target: "node20",
     conditions: ["@allm/source"],
     logLevel: "error",
     plugins: [{
-      // Our own packages from their source; those of others stay outside, so that there is one copy of each.
+      // Our own packages from their source, and Effect with them, whose many modules take long to load one by one. Those of
+      // others stay outside.
       name: "others stay outside",
       setup: ({ onResolve }) =>
-        onResolve({ filter: /^[^./]/ }, ({ path }) => path.startsWith("@allm/") ? undefined : { external: true })
+        onResolve({ filter: /^[^./]/ }, ({ path }) =>
+          /^(effect$|effect\/|@effect\/|@allm\/)/.test(path) ? undefined : { external: true })
     }]
   })
 
@@ -163,7 +164,7 @@ describe("code blocks", () => {
     for (const { file, name, printed } of blocks) {
       it(name, async () => {
         assert.deepStrictEqual(errors.get(file) ?? [], [])
-        const { failed, output } = await node(["--enable-source-maps", program(file)])
+        const { failed, output } = await node([program(file)])
         assert.isFalse(failed, output)
         if (printed !== undefined) assert.strictEqual(output, printed)
       })
