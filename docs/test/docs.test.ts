@@ -1,22 +1,36 @@
+import { transform } from "esbuild"
 import { execFile } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, beforeAll, describe, it } from "vitest"
-import { anchors, links, parse } from "./markdown.ts"
+import { anchors, lead, links, parse } from "./markdown.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const read = (page: string) => readFileSync(join(root, page), "utf8")
 
 const pages = [
   "README.md",
+  "llms.txt",
   ...readdirSync(join(root, "packages")).map((name) => `packages/${name}/README.md`),
   ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".md"))
     .map((file) => `docs/${file}`)
 ].filter((page) => existsSync(join(root, page)))
 
-const fences = pages.flatMap((page) => parse(read(page)).blocks.map((block) => ({ ...block, page })))
+/** Written from the doc comments, whose examples docgen compiles and runs. */
+const isReference = (page: string) => page.startsWith("docs/reference/")
+
+const fences = pages.filter((page) => !isReference(page)).flatMap((page) => {
+  const text = read(page)
+  const { blocks } = parse(text)
+  // What a block prints, where the page says so.
+  const printed = (index: number) => {
+    const next = blocks[index + 1]
+    return next !== undefined && lead(text, next.line) === "It prints:" ? next.code : undefined
+  }
+  return blocks.map((block, index) => ({ ...block, page, printed: printed(index) }))
+})
 const blocks = fences
   .filter((block) => block.info === "ts")
   .map((block) => ({
@@ -105,14 +119,37 @@ describe("code blocks", () => {
     assert.deepStrictEqual(unchecked.map(({ info, line, page }) => `${page}:${line} ${info}`), [])
   })
 
+  it("of the reference are none that look as if they were run here", () => {
+    const run = pages.filter(isReference).filter((page) => parse(read(page)).blocks.some(({ info }) => info === "ts"))
+    assert.deepStrictEqual(run, [])
+  })
+
+  it("of the first page are JavaScript too", async () => {
+    const first = blocks.filter(({ page }) => page === "docs/guide/00-getting-started.md")
+    assert.isNotEmpty(first)
+    for (const { code } of first) await transform(code, { loader: "js" })
+  })
+
   describe.concurrent("run", () => {
-    for (const { file, name } of blocks) {
+    for (const { file, name, printed } of blocks) {
       it(name, async () => {
         assert.deepStrictEqual(errors.get(file) ?? [], [])
         const { failed, output } = await node(["--conditions=@allm/source", "--import", "tsx", join(cache, file)])
         assert.isFalse(failed, output)
+        if (printed !== undefined) assert.strictEqual(output, printed)
       })
     }
+  })
+})
+
+describe("install commands", () => {
+  it("name the major version of effect: the newest is another one", () => {
+    const bare = pages.flatMap((page) =>
+      parse(read(page)).blocks.flatMap(({ code, line }) =>
+        /^npm install\b.*\seffect(?!\S)/m.test(code) ? [`${page}:${line}`] : []
+      )
+    )
+    assert.deepStrictEqual(bare, [])
   })
 })
 

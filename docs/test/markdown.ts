@@ -39,6 +39,10 @@ export const parse = (page: string): { readonly blocks: Array<Block>; readonly t
   return { blocks, text: text.join("\n") }
 }
 
+/** The last line of text above a block that starts on a line of the page. */
+export const lead = (page: string, line: number): string =>
+  page.split("\n").slice(0, line - 2).filter((above) => above.trim() !== "").at(-1) ?? ""
+
 /** The targets of all links and images. */
 export const links = (page: string): Array<string> => {
   const text = parse(page).text.replace(/`[^`\n]*`/g, "")

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
-import { parse } from "./markdown.ts"
+import { lead, parse } from "./markdown.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), "utf8")
@@ -21,16 +21,13 @@ interface Quote {
 
 const quotesOf = (page: string): Array<Quote> => {
   const text = read(page)
-  const lines = text.split("\n")
-  // The last line of text above a block.
-  const lead = (line: number) => lines.slice(0, line - 2).filter((above) => above.trim() !== "").at(-1) ?? ""
   const { blocks } = parse(text)
   return blocks.flatMap(({ code, info, line }, index) => {
-    const [, file] = /\]\([^)]*examples\/src\/([^)]+\.ts)\):$/.exec(lead(line)) ?? []
+    const [, file] = /\]\([^)]*examples\/src\/([^)]+\.ts)\):$/.exec(lead(text, line)) ?? []
     if (info !== "ts" || file === undefined) return []
     const told = (after: number, words: string) => {
       const block = blocks[index + after]
-      return block !== undefined && lead(block.line) === words ? block.code : undefined
+      return block !== undefined && lead(text, block.line) === words ? block.code : undefined
     }
     return [{
       where: `${page}:${line}`,

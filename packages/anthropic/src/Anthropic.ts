@@ -26,6 +26,8 @@ import { provider } from "./internal/transcript.ts"
 export type CacheControl = boolean | "5m" | "1h"
 
 /**
+ * How Claude is reached, and what goes with every request.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -117,6 +119,22 @@ export const protocol = (config: Config = {}): HttpAdapter.Protocol => ({
 /**
  * Provides an adapter for Claude.
  *
+ * @example
+ * ```ts
+ * import { Anthropic } from "@allm/anthropic"
+ * import { Engine } from "@allm/core"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { Effect, Layer, Redacted } from "effect"
+ *
+ * const Assistant = Engine.layer({ maxTurns: 3 }).pipe(
+ *   Layer.provide(Anthropic.layer({ apiKey: Redacted.make("a key") })),
+ *   Layer.provide(FetchHttpClient.layer)
+ * )
+ * const named = Effect.map(Engine.Engine, ({ adapter }) => adapter.name)
+ *
+ * assert.strictEqual(Effect.runSync(Effect.provide(named, Assistant)), "anthropic")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -126,6 +144,21 @@ export const layer = (config: Config = {}): Layer.Layer<Adapter.Adapter, never, 
 /**
  * Like {@link layer}, with settings that come from `Config`. The key is read from `ANTHROPIC_API_KEY` unless it is given;
  * an empty one counts as missing.
+ *
+ * @example
+ * ```ts
+ * import { Anthropic } from "@allm/anthropic"
+ * import { Adapter } from "@allm/core"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { ConfigProvider, Effect, Layer } from "effect"
+ *
+ * const named = Effect.map(Adapter.Adapter, (adapter) => adapter.name).pipe(
+ *   Effect.provide(Layer.provide(Anthropic.layerConfig(), FetchHttpClient.layer)),
+ *   Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["ANTHROPIC_API_KEY", "a key"]])))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(named), "anthropic")
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -183,6 +216,26 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
 /**
  * Like {@link engine}, with settings of the provider that come from `Config`, as {@link layerConfig} reads them.
  *
+ * @example
+ * ```ts
+ * import { Anthropic } from "@allm/anthropic"
+ * import { Engine } from "@allm/core"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { ConfigProvider, Effect, Layer } from "effect"
+ *
+ * const Assistant = Layer.provide(
+ *   Anthropic.engineConfig({ model: "claude-sonnet-5", maxTurns: 3 }),
+ *   FetchHttpClient.layer
+ * )
+ *
+ * const model = Effect.map(Engine.Engine, ({ settings }) => settings.model).pipe(
+ *   Effect.provide(Assistant),
+ *   Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["ANTHROPIC_API_KEY", "a key"]])))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(model), "claude-sonnet-5")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -199,6 +252,30 @@ export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never,
 
 /**
  * Runs an effect with another key: for servers that act for many people.
+ *
+ * @example
+ * ```ts
+ * import { Anthropic } from "@allm/anthropic"
+ * import { Allm } from "@allm/core"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Redacted } from "effect"
+ *
+ * const seen: Array<string | undefined> = []
+ * const client = HttpClient.make((request) => {
+ *   seen.push(request.headers["x-api-key"])
+ *   return Effect.succeed(HttpClientResponse.fromWeb(request, Response.json({ content: [], stop_reason: "end_turn" })))
+ * })
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Anthropic.withApiKey(Redacted.make("theirs")),
+ *   Effect.provide(Anthropic.engine({ apiKey: Redacted.make("ours"), model: "claude-sonnet-5" })),
+ *   Effect.provideService(HttpClient.HttpClient, client)
+ * )
+ *
+ * await Effect.runPromise(program)
+ *
+ * assert.deepStrictEqual(seen, ["theirs"])
+ * ```
  *
  * @since 0.1.0
  * @category running

@@ -84,6 +84,8 @@ export interface Scenarios<E = never> {
 }
 
 /**
+ * The scenarios an adapter shows itself in, and how long each check may take.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -93,6 +95,22 @@ export interface Options<E = never> extends Check.Options {
 
 /**
  * The checks of an adapter. Each opens its scenarios anew.
+ *
+ * @example
+ * ```ts
+ * import * as AdapterChecks from "@allm/conformance/AdapterChecks"
+ * import { Fake } from "@allm/core"
+ *
+ * const checks = AdapterChecks.make({
+ *   scenarios: {
+ *     text: (pieces) => Fake.layer({ respond: () => [...pieces.map(Fake.text), Fake.finish("stop")] })
+ *   }
+ * })
+ *
+ * // Those of scenarios that are not given are skipped.
+ * assert.ok(checks.some(({ skipped }) => skipped === undefined))
+ * assert.ok(checks.some(({ skipped }) => skipped !== undefined))
+ * ```
  *
  * @since 0.1.0
  * @category constructors

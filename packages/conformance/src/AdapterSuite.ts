@@ -7,6 +7,8 @@ import * as AdapterChecks from "./AdapterChecks.ts"
 import { register } from "./internal/register.ts"
 
 /**
+ * What the suite is told of an adapter: its scenarios, and by which time it is tested.
+ *
  * @since 0.1.0
  * @category models
  */

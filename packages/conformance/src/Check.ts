@@ -38,6 +38,8 @@ export interface Check {
 }
 
 /**
+ * How checks are made.
+ *
  * @since 0.1.0
  * @category models
  */

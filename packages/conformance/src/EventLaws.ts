@@ -161,6 +161,19 @@ export interface Said {
 /**
  * Reads an answer off its events: its text block by block, its calls in the order they started.
  *
+ * @example
+ * ```ts
+ * import * as EventLaws from "@allm/conformance/EventLaws"
+ *
+ * const { finishReason, text } = EventLaws.said([
+ *   { _tag: "TextDelta", delta: "Hel" },
+ *   { _tag: "TextDelta", delta: "lo" },
+ *   { _tag: "MessageCompleted", finishReason: "stop", metadata: {} }
+ * ])
+ *
+ * assert.deepStrictEqual([text, finishReason], ["Hello", "stop"])
+ * ```
+ *
  * @since 0.1.0
  * @category decoding
  */

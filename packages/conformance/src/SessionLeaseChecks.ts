@@ -24,6 +24,8 @@ type Leases = SessionLease.Service
 export type Subject<E = never> = Effect.Effect<Layer.Layer<SessionLease.SessionLease, E>, E, Scope.Scope>
 
 /**
+ * What is special about a place for leases.
+ *
  * @since 0.1.0
  * @category models
  */

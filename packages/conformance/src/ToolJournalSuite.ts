@@ -8,6 +8,8 @@ import { register } from "./internal/register.ts"
 import { make, type Subject } from "./ToolJournalChecks.ts"
 
 /**
+ * How the suite of a tool journal is run.
+ *
  * @since 0.1.0
  * @category models
  */

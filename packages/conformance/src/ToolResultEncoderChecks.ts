@@ -22,6 +22,18 @@ type Encoder = ToolResultEncoder.Service
 /**
  * The checks of an encoder. Each builds the layer anew.
  *
+ * @example
+ * ```ts
+ * import * as Check from "@allm/conformance/Check"
+ * import * as ToolResultEncoderChecks from "@allm/conformance/ToolResultEncoderChecks"
+ * import { ToolResultEncoder } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const checks = ToolResultEncoderChecks.make(ToolResultEncoder.layerJson())
+ *
+ * assert.deepStrictEqual(await Effect.runPromise(Check.violations(checks)), [])
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */

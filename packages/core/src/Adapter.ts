@@ -47,6 +47,7 @@ export interface Service {
   /** The provider's name, for errors and spans. */
   readonly name: string
   readonly capabilities: Capabilities
+  /** Asks the model and emits what it says, as it says it. */
   readonly generate: (request: Request, emit: Emit) => Effect.Effect<void, AdapterError>
 }
 
@@ -59,6 +60,8 @@ export interface Service {
 export class Adapter extends Context.Tag("@allm/core/Adapter")<Adapter, Service>() {}
 
 /**
+ * How an adapter presents itself. It is called `custom` unless it is named.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -100,6 +103,25 @@ export const make = (generate: Service["generate"], options?: Options): Service 
 
 /**
  * Makes an adapter from a function that gives a Stream.
+ *
+ * @example
+ * ```ts
+ * import { Adapter, Allm, Engine, Message } from "@allm/core"
+ * import { Effect, Layer, Stream } from "effect"
+ *
+ * const parrot = Adapter.fromStream((request) =>
+ *   Stream.make(
+ *     { _tag: "TextDelta" as const, delta: Message.toText(request.messages[0]!) },
+ *     { _tag: "MessageCompleted" as const, finishReason: "stop" as const, metadata: {} }
+ *   )
+ * )
+ *
+ * const program = Effect.map(Allm.generate("Hello"), (response) => response.outputText).pipe(
+ *   Effect.provide(Engine.layer().pipe(Layer.provide(Adapter.layer(parrot))))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program), "Hello")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -150,6 +172,25 @@ export const fromPromise = (
  * Makes an adapter from a function that gives an async iterable of reads, each with the events it held. What comes within
  * one turn of the event loop is emitted at once. `onError` names what iterating threw.
  *
+ * @example
+ * ```ts
+ * import { Adapter, AdapterError, Allm, Engine, Event } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const asked = async function*(): AsyncIterable<ReadonlyArray<Event.AdapterEvent>> {
+ *   yield [{ _tag: "TextDelta", delta: "No" }]
+ *   yield [{ _tag: "TextDelta", delta: "on." }, { _tag: "MessageCompleted", finishReason: "stop", metadata: {} }]
+ * }
+ * const onError = (cause: unknown) => new AdapterError.AdapterError({ reason: "unknown", cause })
+ * const clock = Adapter.fromAsyncIterable(asked, onError)
+ *
+ * const program = Effect.map(Allm.generate("What time is it?"), (response) => response.outputText).pipe(
+ *   Effect.provide(Engine.layer().pipe(Layer.provide(Adapter.layer(clock))))
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Noon.")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -162,6 +203,20 @@ export const fromAsyncIterable = (
 /**
  * Asks the adapter in use, without any of the loop's care, and gives its events as a Stream.
  *
+ * @example
+ * ```ts
+ * import { Adapter, Fake, Message, Request } from "@allm/core"
+ * import { Effect, Option, Stream } from "effect"
+ *
+ * const program = Adapter.stream(Request.make({ messages: [Message.user("Hi")] })).pipe(
+ *   Stream.filterMap((event) => event._tag === "TextDelta" ? Option.some(event.delta) : Option.none()),
+ *   Stream.mkString,
+ *   Effect.provide(Fake.layer({ script: [Fake.text("Hel"), Fake.text("lo"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -173,6 +228,22 @@ export const stream = (request: Request): Stream.Stream<AdapterEvent, AdapterErr
 /**
  * Provides an adapter.
  *
+ * @example
+ * ```ts
+ * import { Adapter, Allm, Engine } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const silent = Adapter.make((_request, emit) =>
+ *   emit([{ _tag: "MessageCompleted", finishReason: "stop", metadata: {} }])
+ * )
+ *
+ * const program = Effect.map(Allm.generate("Hello"), (response) => response.finishReason).pipe(
+ *   Effect.provide(Engine.layer().pipe(Layer.provide(Adapter.layer(silent))))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program), "stop")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -180,6 +251,14 @@ export const layer = (service: Service): Layer.Layer<Adapter> => Layer.succeed(A
 
 /**
  * Tells whether an event comes from a model, not from tools or the loop.
+ *
+ * @example
+ * ```ts
+ * import { Adapter } from "@allm/core"
+ *
+ * assert.strictEqual(Adapter.isAdapterEvent({ _tag: "TextDelta", delta: "Hel" }), true)
+ * assert.strictEqual(Adapter.isAdapterEvent({ _tag: "ManualToolCalls", toolCalls: [] }), false)
+ * ```
  *
  * @since 0.1.0
  * @category guards

@@ -32,6 +32,8 @@ export const Reason = Schema.Literal(
 )
 
 /**
+ * Why a model could not be asked: one word per thing that a caller may do about it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -88,6 +90,8 @@ export class AdapterError extends Schema.TaggedError<AdapterError>("@allm/core/A
 }
 
 /**
+ * How often and after which waits a model call is repeated.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -74,6 +74,21 @@ const start = <A, E = never, R = never>(
 /**
  * Asks the model once. Tools are offered, not run.
  *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Allm.generate("Hi", { model: "small", temperature: 0 }).pipe(
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.usage({ outputTokens: 1 }), Fake.finish("stop")] }))
+ * )
+ *
+ * const response = Effect.runSync(program)
+ *
+ * assert.strictEqual(response.outputText, "Hello")
+ * assert.deepStrictEqual(response.usage, { outputTokens: 1 })
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -85,6 +100,26 @@ export const generate = <T extends Tool.Any = never, RE = never, RH = never, RP 
 
 /**
  * Takes one turn: asks the model and runs the tools it calls.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Fake, Tool } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const ping = Tool.make("ping", { description: "Answers", handler: () => "pong" })
+ *
+ * const program = Allm.step("Play with me").pipe(
+ *   Effect.provide(Fake.engine({
+ *     tools: [ping],
+ *     script: [Fake.toolCall({ id: "c0", name: "ping" }), Fake.finish("tool_calls")]
+ *   }))
+ * )
+ *
+ * const { done, toolResults } = Effect.runSync(program)
+ *
+ * assert.strictEqual(toolResults[0]?.content, "pong")
+ * assert.strictEqual(done, false)
+ * ```
  *
  * @since 0.1.0
  * @category running
@@ -148,6 +183,23 @@ export const chat = <T extends Tool.Any = never, RE = never, RH = never, RP = ne
 /**
  * Like `generate`, as it happens.
  *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const program = Allm.streamGenerate("Hi").pipe(
+ *   Stream.map((event) => event._tag),
+ *   Stream.runCollect,
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * const tags = Array.from(await Effect.runPromise(program))
+ *
+ * assert.ok(tags.includes("TextDelta"))
+ * assert.strictEqual(tags.at(-1), "MessageCompleted")
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -159,6 +211,28 @@ export const streamGenerate = <T extends Tool.Any = never, RE = never, RH = neve
 
 /**
  * Like `step`, as it happens; `StepCompleted` is the last event.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Fake, Tool } from "@allm/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const ping = Tool.make("ping", { description: "Answers", handler: () => "pong" })
+ *
+ * const program = Allm.streamStep("Play with me").pipe(
+ *   Stream.map((event) => event._tag),
+ *   Stream.runCollect,
+ *   Effect.provide(Fake.engine({
+ *     tools: [ping],
+ *     script: [Fake.toolCall({ id: "c0", name: "ping" }), Fake.finish("tool_calls")]
+ *   }))
+ * )
+ *
+ * const tags = Array.from(await Effect.runPromise(program))
+ *
+ * assert.ok(tags.includes("ToolExecutionCompleted"))
+ * assert.strictEqual(tags.at(-1), "StepCompleted")
+ * ```
  *
  * @since 0.1.0
  * @category running
@@ -213,6 +287,8 @@ export class InvalidObject extends Schema.TaggedError<InvalidObject>("@allm/core
 }
 
 /**
+ * An answer as a typed value, and the chat it came from.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -316,6 +392,18 @@ const correction = (error: InvalidObject): string =>
 /**
  * The text of a response that came to its natural end, or why there is none.
  *
+ * @example
+ * ```ts
+ * import { Allm, Response } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * const whole = Response.make({ outputText: "Hello", finishReason: "stop" })
+ * const cut = Response.make({ outputText: "Hel", finishReason: "length" })
+ *
+ * assert.strictEqual(Either.getOrThrow(Allm.unwrap(whole)), "Hello")
+ * assert.strictEqual(Either.isLeft(Allm.unwrap(cut)), true)
+ * ```
+ *
  * @since 0.1.0
  * @category decoding
  */
@@ -328,6 +416,8 @@ export const unwrap = (response: Response): Either.Either<string, UnwrapError> =
 }
 
 /**
+ * Why a response has no text that may be relied on.
+ *
  * @since 0.1.0
  * @category models
  */

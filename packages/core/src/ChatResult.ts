@@ -35,6 +35,8 @@ export const ChatResult = Schema.Struct({
 }).annotations({ identifier: "ChatResult" })
 
 /**
+ * A whole chat: its steps, its last answer, why it ended, and what is still pending.
+ *
  * @since 0.1.0
  * @category models
  */

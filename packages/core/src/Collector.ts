@@ -33,6 +33,8 @@ export interface Collector {
 }
 
 /**
+ * What a collector has to know that no event tells.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -60,6 +62,18 @@ interface State {
 /**
  * Makes a collector that has seen nothing.
  *
+ * @example
+ * ```ts
+ * import { Collector, Message, Thread } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * const thread = Thread.make([Message.user("Hi")])
+ *
+ * assert.strictEqual(Either.isRight(Collector.toChatResult(Collector.make({ thread }))), true)
+ * // Without what was said before, there is a response, but no chat.
+ * assert.strictEqual(Either.isLeft(Collector.toChatResult(Collector.make())), true)
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -80,6 +94,17 @@ export const make = (options: Options = {}): Collector => ({
 
 /**
  * Adds an event. Total: what it does not know, it leaves out.
+ *
+ * @example
+ * ```ts
+ * import { Collector } from "@allm/core"
+ *
+ * const collector = Collector.make()
+ * Collector.add(collector, { _tag: "TextDelta", delta: "Hel" })
+ * Collector.add(collector, { _tag: "TextDelta", delta: "lo" })
+ *
+ * assert.strictEqual(Collector.toResponse(collector).outputText, "Hello")
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -139,6 +164,19 @@ const closeStep = (state: State, step: StepResult): void => {
 /**
  * The response so far: of the step under way, else of the last one. There always is one.
  *
+ * @example
+ * ```ts
+ * import { Allm, Collector, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Collector.collect(Allm.streamGenerate("Hi")).pipe(
+ *   Effect.map(Collector.toResponse),
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).outputText, "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category decoding
  */
@@ -151,6 +189,24 @@ export const toResponse = (self: Collector): Response => {
 
 /**
  * The step so far: the last one that was completed, unless another is under way.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Collector, Fake, Message, Thread } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const thread = Thread.make([Message.user("Hi")])
+ *
+ * const program = Collector.collect(Allm.streamStep(thread), { thread }).pipe(
+ *   Effect.flatMap(Collector.toStepResult),
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * const step = await Effect.runPromise(program)
+ *
+ * assert.strictEqual(step.done, true)
+ * assert.strictEqual(step.thread.messages.length, 2)
+ * ```
  *
  * @since 0.1.0
  * @category decoding
@@ -226,6 +282,18 @@ const nothing: Thread = { messages: [], metadata: {} }
 
 /**
  * Collects a stream to its end.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Collector, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.map(Collector.collect(Allm.stream("Hi")), Collector.toResponse).pipe(
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hel"), Fake.text("lo"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).outputText, "Hello")
+ * ```
  *
  * @since 0.1.0
  * @category running

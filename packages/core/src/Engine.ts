@@ -36,6 +36,7 @@ export interface Budget {
   readonly maxToolCalls?: number | undefined
   /** Tokens of all model calls together, as far as the provider tells them. */
   readonly maxTokens?: number | undefined
+  /** Time since the chat began. */
   readonly maxDuration?: Duration.DurationInput | undefined
   /** How often a tool may be called with equal arguments. */
   readonly maxRepeatedCalls?: number | undefined
@@ -62,6 +63,7 @@ export interface StepInfo {
  */
 export interface StepChanges {
   readonly model?: string | undefined
+  /** What the model reads in place of the thread. */
   readonly messages?: ReadonlyArray<Message> | undefined
   /** The names of the tools the model may use in this step. */
   readonly activeTools?: ReadonlyArray<string> | undefined
@@ -81,6 +83,7 @@ export interface Settings<E = unknown, RE = never, RH = never, RP = never, RO = 
   readonly temperature?: number | undefined
   /** Of one answer. */
   readonly maxTokens?: number | undefined
+  /** Whether the model may, must or must not call a tool. */
   readonly toolChoice?: ToolChoice | undefined
   /** The form of the answer: a Schema, or the JSON Schema of one. */
   readonly responseFormat?: ResponseFormat | Schema.Schema.Any | undefined
@@ -94,14 +97,21 @@ export interface Settings<E = unknown, RE = never, RH = never, RP = never, RO = 
   readonly maxTurns?: number | undefined
   /** Ends a chat after a step that would otherwise be followed by another. */
   readonly haltWhen?: ((step: StepResult) => boolean | Effect.Effect<boolean, unknown, RH>) | undefined
+  /** Looks at what there is before each step, and may change what the model is asked in it. */
   readonly prepareStep?:
     | ((info: StepInfo) => StepChanges | undefined | void | Effect.Effect<StepChanges | undefined | void, unknown, RP>)
     | undefined
+  /** What happens when a call fails. Default `"continue"`: the model is told. */
   readonly onToolError?: OnToolError<E, RE> | undefined
+  /** The hard limit of each call whose tool has none of its own. Default 30 seconds. */
   readonly toolTimeout?: Duration.DurationInput | undefined
+  /** How many calls of a turn run at once. */
   readonly concurrency?: number | "unbounded" | undefined
+  /** What becomes of the other calls of a turn when one halts. Default `"drain"`. */
   readonly siblings?: "drain" | "interrupt" | { readonly drainFor: Duration.DurationInput } | undefined
+  /** Whether a call of an unknown tool fails the chat or is fed back to the model. Default `"fail"`. */
   readonly unknownTool?: "fail" | "feedback" | undefined
+  /** Longer arguments are refused. Default 1 MiB of characters. */
   readonly maxArgumentsLength?: number | undefined
   /** How a model call that failed before its first event is repeated. Default `AdapterError.retrySchedule()`. */
   readonly retry?: Schedule.Schedule<unknown, AdapterError> | false | undefined
@@ -147,6 +157,8 @@ export interface Service {
 export class Engine extends Context.Tag("@allm/core/Engine")<Engine, Service>() {}
 
 /**
+ * The settings of an engine, and its tools.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -159,6 +171,20 @@ export interface Options<T extends Tool.Any = never, RE = never, RH = never, RP 
 /**
  * Makes an engine on the adapter in use. What its tools and functions need is taken here, once. Wrong options throw a
  * `ValidationError` at once.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const engine = yield* Engine.make({ model: "small" })
+ *   const response = yield* Effect.provideService(Allm.generate("Hi"), Engine.Engine, engine)
+ *   return response.outputText
+ * }).pipe(Effect.provide(Fake.layer({ script: [Fake.text("Hello"), Fake.finish("stop")] })))
+ *
+ * assert.strictEqual(Effect.runSync(program), "Hello")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -256,6 +282,20 @@ export const withSettings: {
 /**
  * The same engine with another model.
  *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.zipRight(Fake.requests),
+ *   Effect.updateService(Engine.Engine, Engine.withModel("small")),
+ *   Effect.provide(Fake.engine({ model: "large", script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program)[0]?.model, "small")
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -266,6 +306,27 @@ export const withModel: {
 
 /**
  * The same engine with more in the context of its handlers.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake, Tool } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const whoAmI = Tool.make("who_am_i", {
+ *   description: "Tells who asks",
+ *   handler: (_params, { context }) => String(context["userId"])
+ * })
+ *
+ * const program = Effect.map(Allm.step("Who am I?"), ({ toolResults }) => toolResults[0]?.content).pipe(
+ *   Effect.updateService(Engine.Engine, Engine.withContext({ userId: "u7" })),
+ *   Effect.provide(Fake.engine({
+ *     tools: [whoAmI],
+ *     script: [Fake.toolCall({ id: "c0", name: "who_am_i" }), Fake.finish("tool_calls")]
+ *   }))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program), "u7")
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -278,6 +339,20 @@ export const withContext: {
 /**
  * The same engine with these parameters for its provider.
  *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.zipRight(Fake.requests),
+ *   Effect.updateService(Engine.Engine, Engine.withParams({ seed: 7 })),
+ *   Effect.provide(Fake.engine({ params: { top_k: 5 }, script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.deepStrictEqual(Effect.runSync(program)[0]?.options, { top_k: 5, seed: 7 })
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -289,6 +364,21 @@ export const withParams: {
 /**
  * The same engine with these tools besides its own: one of the same name is replaced in its place, others come last. Tools
  * that need services go to `Engine.layer` or to the call instead, which can ask for them.
+ *
+ * @example
+ * ```ts
+ * import { Engine, Fake, Tool } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const ping = Tool.make("ping", { description: "Answers", handler: () => "pong" })
+ *
+ * const names = Effect.map(Engine.Engine, ({ tools }) => tools.map(({ name }) => name)).pipe(
+ *   Effect.updateService(Engine.Engine, Engine.withTools([ping])),
+ *   Effect.provide(Fake.engine({ script: [] }))
+ * )
+ *
+ * assert.deepStrictEqual(Effect.runSync(names), ["ping"])
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -309,6 +399,17 @@ export const withTools: {
 /**
  * An engine's tools with those of a call: one of the same name is replaced in its place, others come last.
  *
+ * @example
+ * ```ts
+ * import { Engine, Tool } from "@allm/core"
+ *
+ * const slow = Tool.make("search", { description: "Searches slowly" })
+ * const fast = Tool.make("search", { description: "Searches" })
+ * const read = Tool.make("read", { description: "Reads" })
+ *
+ * assert.deepStrictEqual(Engine.mergeTools([slow, read], [fast]), [fast, read])
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -324,6 +425,18 @@ export const mergeTools = (
 
 /**
  * Settings over settings: what is given beats what was there, `params`, `context` and `budget` are merged.
+ *
+ * @example
+ * ```ts
+ * import { Engine } from "@allm/core"
+ *
+ * const settings: Engine.Settings = { model: "large", context: { userId: "u7" } }
+ *
+ * assert.deepStrictEqual(Engine.merge(settings, { model: "small", context: { locale: "nb" } }), {
+ *   model: "small",
+ *   context: { userId: "u7", locale: "nb" }
+ * })
+ * ```
  *
  * @since 0.1.0
  * @category combinators

@@ -238,6 +238,8 @@ export const Event = Schema.Union(
 )
 
 /**
+ * Any event: of the model, of the tools or of the loop.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -278,6 +280,14 @@ export type ToolEvent =
 
 /**
  * Tells whether a value is an event.
+ *
+ * @example
+ * ```ts
+ * import { Event } from "@allm/core"
+ *
+ * assert.strictEqual(Event.isEvent({ _tag: "TextDelta", delta: "Hel" }), true)
+ * assert.strictEqual(Event.isEvent({ _tag: "TextDelta", delta: 7 }), false)
+ * ```
  *
  * @since 0.1.0
  * @category guards

@@ -47,6 +47,8 @@ export type Entry =
 export type Script = ReadonlyArray<Entry>
 
 /**
+ * What a scripted model answers, and how. Give one of `script`, `scripts` and `respond`.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -74,6 +76,7 @@ export interface Options {
  * @category services
  */
 export class Fake extends Context.Tag("@allm/core/Fake")<Fake, {
+  /** What was asked so far, in order. */
   readonly requests: Effect.Effect<ReadonlyArray<Request>>
   /** Answers that are being given right now. */
   readonly open: Effect.Effect<number>
@@ -84,6 +87,18 @@ export class Fake extends Context.Tag("@allm/core/Fake")<Fake, {
 /**
  * Text, as one delta.
  *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hel"), Fake.text("lo"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program).outputText, "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -91,6 +106,20 @@ export const text = (text: string): Entry => ({ _tag: "Text", text })
 
 /**
  * Thoughts, as one delta.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect, Option, Stream } from "effect"
+ *
+ * const program = Allm.streamGenerate("Hi").pipe(
+ *   Stream.filterMap((event) => event._tag === "ReasoningDelta" ? Option.some(event.delta) : Option.none()),
+ *   Stream.mkString,
+ *   Effect.provide(Fake.engine({ script: [Fake.reasoning("Greet back."), Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Greet back.")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -100,6 +129,24 @@ export const reasoning = (text: string): Entry => ({ _tag: "Reasoning", text })
 /**
  * A complete tool call. `rawArguments` is the text as a model writes it, so it may be broken JSON. It does not end the
  * answer: write `Fake.finish("tool_calls")` after the last one.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const script = [
+ *   Fake.toolCall({ id: "c0", name: "add", arguments: { a: 2, b: 3 } }),
+ *   Fake.toolCall({ id: "c1", name: "add", rawArguments: "{\"a\":" }),
+ *   Fake.finish("tool_calls")
+ * ]
+ * const program = Effect.provide(Allm.generate("2 + 3?"), Fake.engine({ script }))
+ *
+ * const [good, broken] = Effect.runSync(program).toolCalls
+ *
+ * assert.deepStrictEqual(good?.arguments, { a: 2, b: 3 })
+ * assert.strictEqual(broken?.arguments, undefined)
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -123,6 +170,21 @@ export const toolCall = (input: {
 /**
  * A piece of a call's arguments. The first one of a call names its tool.
  *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const script = [
+ *   Fake.toolCallDelta({ id: "c0", name: "add", delta: "{\"a\":2," }),
+ *   Fake.toolCallDelta({ id: "c0", delta: "\"b\":3}" }),
+ *   Fake.finish("tool_calls")
+ * ]
+ * const program = Effect.provide(Allm.generate("2 + 3?"), Fake.engine({ script }))
+ *
+ * assert.deepStrictEqual(Effect.runSync(program).toolCalls[0]?.arguments, { a: 2, b: 3 })
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -135,6 +197,17 @@ export const toolCallDelta = (input: {
 /**
  * The tokens of this answer.
  *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const script = [Fake.text("Hello"), Fake.usage({ inputTokens: 8, outputTokens: 1 }), Fake.finish("stop")]
+ * const program = Effect.provide(Allm.chat("Hi"), Fake.engine({ script }))
+ *
+ * assert.deepStrictEqual(Effect.runSync(program).usage, { inputTokens: 8, outputTokens: 1 })
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -143,6 +216,18 @@ export const usage = (usage: Usage): Entry => ({ _tag: "Usage", usage })
 /**
  * The end of the answer, and why it is one. Without it the answer ends without a reason.
  *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hello, this is a lo"), Fake.finish("length")] }))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program).finishReason, "length")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -150,6 +235,22 @@ export const finish = (reason: FinishReason): Entry => ({ _tag: "Finish", reason
 
 /**
  * An error in the middle of the answer; what came before it is kept.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Allm.chat("Hi").pipe(
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hel"), Fake.error("network_error")] }))
+ * )
+ *
+ * const { error, finalResponse, haltedReason } = Effect.runSync(program)
+ *
+ * assert.strictEqual(haltedReason, "error")
+ * assert.strictEqual(error?._tag, "AdapterError")
+ * assert.strictEqual(finalResponse.outputText, "Hel")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -163,6 +264,20 @@ export const error = (error: AdapterError | Reason | (string & {})): Entry => ({
 /**
  * An error before the answer begins: the call fails, and may be repeated.
  *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.flip(Allm.generate("Hi", { retry: false })).pipe(
+ *   Effect.provide(Fake.engine({ script: [Fake.preflightError("rate_limited")] }))
+ * )
+ *
+ * const error = Effect.runSync(program)
+ *
+ * assert.strictEqual(error._tag === "AdapterError" && error.reason, "rate_limited")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -175,6 +290,20 @@ export const preflightError = (error: AdapterError | Reason | (string & {})): En
 /**
  * A pause, on the Clock.
  *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Duration, Effect } from "effect"
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Effect.timed,
+ *   Effect.map(([waited]) => Duration.toMillis(waited) >= 20),
+ *   Effect.provide(Fake.engine({ script: [Fake.delay("20 millis"), Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), true)
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -185,6 +314,20 @@ export const delay = (duration: Duration.DurationInput): Entry => ({
 
 /**
  * A chunk as the provider sent it.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const program = Allm.streamGenerate("Hi", { includeRawChunks: true }).pipe(
+ *   Stream.filter((event) => event._tag === "RawChunk"),
+ *   Stream.runCollect,
+ *   Effect.provide(Fake.engine({ script: [Fake.raw({ id: 1 }), Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.deepStrictEqual(Array.from(await Effect.runPromise(program)), [{ _tag: "RawChunk", chunk: { id: 1 } }])
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -202,6 +345,20 @@ const toError = (error: AdapterError | string): AdapterError => {
 
 /**
  * Makes a scripted adapter with a cursor of its own. Wrong options throw a `ValidationError` at once.
+ *
+ * @example
+ * ```ts
+ * import { Adapter, Allm, Engine, Fake } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { adapter, fake } = yield* Fake.make({ script: [Fake.text("Hello"), Fake.finish("stop")] })
+ *   yield* Effect.provide(Allm.generate("Hi"), Layer.provide(Engine.layer(), Adapter.layer(adapter)))
+ *   return yield* fake.requests
+ * })
+ *
+ * assert.strictEqual(Effect.runSync(program).length, 1)
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -255,6 +412,19 @@ const exhausted = (index: number): string =>
 /**
  * Provides a scripted adapter, and what it has seen.
  *
+ * @example
+ * ```ts
+ * import { Allm, Engine, Fake } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const Assistant = Engine.layer({ model: "small" }).pipe(
+ *   Layer.provideMerge(Fake.layer({ script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ * const program = Effect.zipRight(Allm.generate("Hi"), Fake.requests)
+ *
+ * assert.strictEqual(Effect.runSync(Effect.provide(program, Assistant))[0]?.model, "small")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -267,6 +437,18 @@ export const layer = (options: Options): Layer.Layer<Adapter.Adapter | Fake> => 
 
 /**
  * Provides an engine on a scripted adapter: what most tests need.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Fake } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.map(Allm.chat("Hi"), (result) => result.finalResponse.outputText).pipe(
+ *   Effect.provide(Fake.engine({ maxTurns: 2, script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(program), "Hello")
+ * ```
  *
  * @since 0.1.0
  * @category layers

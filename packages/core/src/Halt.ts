@@ -22,6 +22,8 @@ export const Halt = Schema.Struct({
 }).annotations({ identifier: "Halt" })
 
 /**
+ * What stopped a batch: a reason, the call it came from, and what that call came to.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -41,6 +43,8 @@ export const Question = Schema.Struct({
 }).annotations({ identifier: "Question" })
 
 /**
+ * What a call asked the person, with the options it gave them.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -55,6 +59,8 @@ export interface Question extends Schema.Schema.Type<typeof Question> {}
 export const PendingApproval = Schema.Struct({ toolCall: ToolCall }).annotations({ identifier: "PendingApproval" })
 
 /**
+ * A call that has not run, because nobody consented to it yet.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -28,6 +28,8 @@ export const reserved = [
 ] as const
 
 /**
+ * A reason that only the library may give.
+ *
  * @since 0.1.0
  * @category models
  */

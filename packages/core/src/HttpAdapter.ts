@@ -168,6 +168,24 @@ export const errorOf = (provider: string, body: unknown, status?: number, told: 
 /**
  * Makes an adapter that speaks a protocol over the HTTP client in use.
  *
+ * @example
+ * ```ts
+ * import { HttpAdapter } from "@allm/core"
+ * import { FetchHttpClient, HttpClientRequest } from "@effect/platform"
+ * import { Effect, Either } from "effect"
+ *
+ * const acme: HttpAdapter.Protocol = {
+ *   name: "acme",
+ *   encode: () => Either.right(HttpClientRequest.post("https://acme.example/chat")),
+ *   authorize: (request, apiKey) => HttpClientRequest.bearerToken(request, apiKey),
+ *   decoder: () => ({ frame: () => [], body: () => [], end: () => [] })
+ * }
+ *
+ * const made = Effect.provide(HttpAdapter.make(acme), FetchHttpClient.layer)
+ *
+ * assert.strictEqual(Effect.runSync(made).name, "acme")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */

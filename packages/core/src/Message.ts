@@ -25,6 +25,8 @@ export const TextPart = Schema.Struct({
 }).annotations({ identifier: "TextPart" })
 
 /**
+ * Text, as one of several parts of a message.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -42,6 +44,8 @@ export const ImageSource = Schema.Union(
 )
 
 /**
+ * An address the provider fetches, or bytes in base64.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -60,18 +64,24 @@ export const ImagePart = Schema.Struct({
 }).annotations({ identifier: "ImagePart" })
 
 /**
+ * An image, as one of several parts of a message.
+ *
  * @since 0.1.0
  * @category models
  */
 export interface ImagePart extends Schema.Schema.Type<typeof ImagePart> {}
 
 /**
+ * A part of a message: text or an image.
+ *
  * @since 0.1.0
  * @category schemas
  */
 export const Part = Schema.Union(TextPart, ImagePart)
 
 /**
+ * Text or an image.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -86,12 +96,16 @@ export type Part = typeof Part.Type
 export const Content = Schema.Union(Schema.String, Schema.Array(Part))
 
 /**
+ * What a message says: text, or parts of text and images.
+ *
  * @since 0.1.0
  * @category models
  */
 export type Content = typeof Content.Type
 
 /**
+ * What the application tells the model about its task.
+ *
  * @since 0.1.0
  * @category schemas
  */
@@ -103,12 +117,16 @@ export const SystemMessage = Schema.Struct({
 }).annotations({ identifier: "SystemMessage" })
 
 /**
+ * A message of the application, which the model reads before the conversation.
+ *
  * @since 0.1.0
  * @category models
  */
 export interface SystemMessage extends Schema.Schema.Type<typeof SystemMessage> {}
 
 /**
+ * What the person says.
+ *
  * @since 0.1.0
  * @category schemas
  */
@@ -120,6 +138,8 @@ export const UserMessage = Schema.Struct({
 }).annotations({ identifier: "UserMessage" })
 
 /**
+ * A message of the person.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -140,6 +160,8 @@ export const AssistantMessage = Schema.Struct({
 }).annotations({ identifier: "AssistantMessage" })
 
 /**
+ * A message of the model, with the calls it makes.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -160,6 +182,8 @@ export const ToolMessage = Schema.Struct({
 }).annotations({ identifier: "ToolMessage" })
 
 /**
+ * The answer to one tool call, as the model reads it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -174,6 +198,8 @@ export interface ToolMessage extends Schema.Schema.Type<typeof ToolMessage> {}
 export const Message = Schema.Union(SystemMessage, UserMessage, AssistantMessage, ToolMessage)
 
 /**
+ * A message of any role, told apart by `role`.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -192,6 +218,14 @@ export interface Options {
 
 /**
  * Makes the message that sets the stage.
+ *
+ * @example
+ * ```ts
+ * import { Message } from "@allm/core"
+ *
+ * assert.strictEqual(Message.system("Be brief.").role, "system")
+ * assert.throws(() => Message.system(7 as never), /content/)
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -221,6 +255,15 @@ export const user = (content: Content, options?: Options): UserMessage =>
 /**
  * Makes a message of the model.
  *
+ * @example
+ * ```ts
+ * import { Message, ToolCall } from "@allm/core"
+ *
+ * const toolCall = ToolCall.make({ id: "c0", name: "ping", arguments: {} })
+ *
+ * assert.deepStrictEqual(Message.assistant("", { toolCalls: [toolCall] }).toolCalls, [toolCall])
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -231,6 +274,16 @@ export const assistant = (
 
 /**
  * Makes the answer to a tool call.
+ *
+ * @example
+ * ```ts
+ * import { Message } from "@allm/core"
+ *
+ * const failed = Message.tool("c0", "{\"error\":\"no such city\"}", { isError: true })
+ *
+ * assert.strictEqual(failed.toolCallId, "c0")
+ * assert.strictEqual(failed.isError, true)
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -252,6 +305,17 @@ export const tool = (
   })
 
 /**
+ * Makes a part of text, to stand beside images.
+ *
+ * @example
+ * ```ts
+ * import { Message } from "@allm/core"
+ *
+ * const message = Message.user([Message.text("What is this?"), Message.image("https://example.com/cat.png")])
+ *
+ * assert.strictEqual(message.content.length, 2)
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -321,6 +385,15 @@ export const validate = (input: unknown): Either.Either<Message, ValidationError
 
 /**
  * The text of a message: its string content, or its text parts put together.
+ *
+ * @example
+ * ```ts
+ * import { Message } from "@allm/core"
+ *
+ * const message = Message.user([Message.text("What is "), Message.text("this?")])
+ *
+ * assert.strictEqual(Message.toText(message), "What is this?")
+ * ```
  *
  * @since 0.1.0
  * @category combinators

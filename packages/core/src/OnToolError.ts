@@ -9,12 +9,16 @@ import type { ToolCall } from "./ToolCall.ts"
 import type { ToolError } from "./ToolError.ts"
 
 /**
+ * Marks the decisions made here.
+ *
  * @since 0.1.0
  * @category models
  */
 export const TypeId: unique symbol = Symbol.for("@allm/core/OnToolError")
 
 /**
+ * The type of the mark that decisions carry.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -51,6 +55,8 @@ export {
   /**
    * Tells the model about the failure and goes on.
    *
+   * The example of {@link continueWith} tells the model about every other failure.
+   *
    * @since 0.1.0
    * @category constructors
    */
@@ -70,7 +76,7 @@ export {
  * const { messages } = Effect.runSync(
  *   ToolRunner.run([ToolCall.make({ id: "c0", name: "flaky", arguments: {} })], [flaky], {
  *     onToolError: (_call, error) =>
- *       error._tag === "HandlerFailed" ? OnToolError.continueWith({ cached: true }) : OnToolError.halt
+ *       error._tag === "HandlerFailed" ? OnToolError.continueWith({ cached: true }) : OnToolError.continue()
  *   })
  * )
  *
@@ -92,6 +98,15 @@ export const halt: Decision = { [TypeId]: TypeId, _tag: "Halt" }
 
 /**
  * Tells whether a value is a decision made here.
+ *
+ * @example
+ * ```ts
+ * import { OnToolError } from "@allm/core"
+ *
+ * assert.strictEqual(OnToolError.isDecision("continue"), true)
+ * assert.strictEqual(OnToolError.isDecision(OnToolError.continueWith(0)), true)
+ * assert.strictEqual(OnToolError.isDecision({ _tag: "Continue" }), false)
+ * ```
  *
  * @since 0.1.0
  * @category guards

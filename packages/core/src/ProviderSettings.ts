@@ -58,6 +58,23 @@ interface Keyed {
 /**
  * Settings with nothing left to read. Those that are not given stay out; `otherKey` is the key when none is given.
  *
+ * @example
+ * ```ts
+ * import { ProviderSettings } from "@allm/core"
+ * import { Config, ConfigProvider, Effect, Redacted } from "effect"
+ *
+ * const settings = ProviderSettings.resolved<{ readonly apiKey?: Redacted.Redacted; readonly baseUrl?: string }>(
+ *   { baseUrl: Config.string("ACME_URL") },
+ *   ProviderSettings.keyNamed("ACME_KEY")
+ * )
+ * const environment = ConfigProvider.fromMap(new Map([["ACME_URL", "https://acme.example"], ["ACME_KEY", "k-1"]]))
+ *
+ * const read = Effect.runSync(Effect.withConfigProvider(settings, environment))
+ *
+ * assert.strictEqual(read.baseUrl, "https://acme.example")
+ * assert.strictEqual(Redacted.value(read.apiKey!), "k-1")
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -88,6 +105,17 @@ const present = (key: Config.Config<Redacted.Redacted>): Config.Config<Redacted.
 
 /**
  * Takes the settings of a provider out of options that also hold those of an engine.
+ *
+ * @example
+ * ```ts
+ * import { ProviderSettings } from "@allm/core"
+ *
+ * const options = { baseUrl: "https://acme.example", maxTurns: 3 }
+ * const [settings, rest] = ProviderSettings.split<{ baseUrl: string }, { maxTurns: number }>(["baseUrl"], options)
+ *
+ * assert.deepStrictEqual(settings, { baseUrl: "https://acme.example" })
+ * assert.deepStrictEqual(rest, { maxTurns: 3 })
+ * ```
  *
  * @since 0.1.0
  * @category combinators

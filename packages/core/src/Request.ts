@@ -23,6 +23,8 @@ export const ToolChoice = Schema.Union(
 )
 
 /**
+ * Whether the model may, must or must not call a tool, or which one it must call.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -46,6 +48,8 @@ export const ResponseFormat = Schema.Union(
 )
 
 /**
+ * The form an answer has to take: text, any JSON object, or one that fits a JSON Schema.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -70,6 +74,8 @@ export const Request = Schema.Struct({
 }).annotations({ identifier: "Request" })
 
 /**
+ * Everything an adapter is told for one call of a model.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -18,6 +18,8 @@ import { Usage } from "./Usage.ts"
 export const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter", "error", "other")
 
 /**
+ * Why the model stopped, in the words that all providers share here.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -45,6 +47,8 @@ export const Response = Schema.Struct({
 }).annotations({ identifier: "Response" })
 
 /**
+ * One answer of a model, whichever provider gave it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -71,6 +75,16 @@ export const text = (self: Response): string | undefined =>
 
 /**
  * Makes a response; what is left out is absent or empty.
+ *
+ * @example
+ * ```ts
+ * import { Response } from "@allm/core"
+ *
+ * const response = Response.make({ outputText: "Hello", finishReason: "stop" })
+ *
+ * assert.deepStrictEqual(response.toolCalls, [])
+ * assert.deepStrictEqual(response.usage, {})
+ * ```
  *
  * @since 0.1.0
  * @category constructors

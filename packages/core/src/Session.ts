@@ -52,6 +52,8 @@ export const Status = Schema.Literal(
 )
 
 /**
+ * Where a session stands, and so which operations it takes.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -71,6 +73,8 @@ export const Decision = Schema.Union(
 )
 
 /**
+ * Consent to a call or its refusal, not yet carried out.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -92,6 +96,8 @@ export const PendingApproval = Schema.Struct({
 }).annotations({ identifier: "Session.PendingApproval" })
 
 /**
+ * A call that a person has to decide on, and the decision once there is one.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -126,6 +132,8 @@ export const Session = Schema.Struct({
 }).annotations({ identifier: "Session" })
 
 /**
+ * A conversation as plain data: what was said, where it stands, and what it waits for.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -205,6 +213,17 @@ export const make = (fields: Partial<Session> & { readonly id: string }): Sessio
 /**
  * Checks a value of unknown origin and reports every problem with it.
  *
+ * @example
+ * ```ts
+ * import { Session } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * const stored = JSON.stringify(Session.make({ id: "s1" }))
+ *
+ * assert.strictEqual(Either.isRight(Session.validate(JSON.parse(stored))), true)
+ * assert.strictEqual(Either.isLeft(Session.validate({ id: "s1" })), true)
+ * ```
+ *
  * @since 0.1.0
  * @category decoding
  */
@@ -214,6 +233,14 @@ export const validate = (input: unknown): Either.Either<Session, ValidationError
 /**
  * Tells whether a value is a session.
  *
+ * @example
+ * ```ts
+ * import { Session } from "@allm/core"
+ *
+ * assert.strictEqual(Session.isSession(Session.make({ id: "s1" })), true)
+ * assert.strictEqual(Session.isSession({ id: "s1" }), false)
+ * ```
+ *
  * @since 0.1.0
  * @category guards
  */
@@ -222,6 +249,16 @@ export const isSession: (value: unknown) => value is Session = Schema.is(Session
 /**
  * Adds messages as they are, whatever the status: for history that comes from elsewhere. Throws a `ValidationError` when it
  * is given something that is no session.
+ *
+ * @example
+ * ```ts
+ * import { Message, Session } from "@allm/core"
+ *
+ * const session = Session.append(Session.make({ id: "s1" }), [Message.user("Hi"), Message.assistant("Hello")])
+ *
+ * assert.strictEqual(session.thread.messages.length, 2)
+ * assert.strictEqual(session.status, "idle")
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -238,6 +275,18 @@ export const append: {
 
 /**
  * What consent to a call is bound to: the SHA-256 of the tool's name and its arguments, whatever the order of their keys.
+ *
+ * @example
+ * ```ts
+ * import { Session, ToolCall } from "@allm/core"
+ *
+ * const shown = ToolCall.make({ id: "c0", name: "pay", arguments: { amount: 10, to: "Ann" } })
+ * const made = ToolCall.make({ id: "c0", name: "pay", arguments: { to: "Ann", amount: 10 } })
+ * const other = ToolCall.make({ id: "c0", name: "pay", arguments: { to: "Ann", amount: 1000 } })
+ *
+ * assert.strictEqual(Session.digest(made), Session.digest(shown))
+ * assert.notStrictEqual(Session.digest(other), Session.digest(shown))
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -285,6 +334,25 @@ export const start = <T extends Tool.Any = never, RE = never, RH = never, RP = n
 /**
  * Says something to the model, also in answer to the questions of a session that is `awaiting_user`.
  *
+ * @example
+ * ```ts
+ * import { Fake, Message, Session, Thread } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const first = Session.make({
+ *   id: "s1",
+ *   thread: Thread.make([Message.user("Hi"), Message.assistant("Hello")])
+ * })
+ * const program = Session.reply(first, "And who are you?").pipe(
+ *   Effect.provide(Fake.engine({ script: [Fake.text("A model"), Fake.finish("stop")] }))
+ * )
+ *
+ * const { result, session } = Effect.runSync(program)
+ *
+ * assert.strictEqual(result.finalResponse.outputText, "A model")
+ * assert.strictEqual(session.thread.messages.length, 4)
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -307,6 +375,8 @@ export {
    * approved, and those that a crash left without a result, run first. Once they ran, a failure of the model is told in the
    * result, so that what they did is never lost.
    *
+   * The example of {@link answer} goes on with it.
+   *
    * @since 0.1.0
    * @category running
    */
@@ -315,6 +385,27 @@ export {
 
 /**
  * Takes one turn. When calls of the last one have yet to run, they are that turn, and the model is not asked.
+ *
+ * @example
+ * ```ts
+ * import { Fake, Message, Session, Tool } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const ping = Tool.make("ping", { description: "Answers", handler: () => "pong" })
+ * const asked = Session.append(Session.make({ id: "s1" }), Message.user("Play with me"))
+ *
+ * const program = Session.step(asked).pipe(
+ *   Effect.provide(Fake.engine({
+ *     tools: [ping],
+ *     script: [Fake.toolCall({ id: "c0", name: "ping" }), Fake.finish("tool_calls")]
+ *   }))
+ * )
+ *
+ * const { result, session } = Effect.runSync(program)
+ *
+ * assert.strictEqual(result.done, false)
+ * assert.strictEqual(session.thread.messages.at(-1)?.content, "pong")
+ * ```
  *
  * @since 0.1.0
  * @category running
@@ -363,6 +454,22 @@ export const streamStart = <T extends Tool.Any = never, RE = never, RH = never, 
 /**
  * Like `reply`, as it happens.
  *
+ * @example
+ * ```ts
+ * import { Fake, Session } from "@allm/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const turn = Session.streamReply(Session.make({ id: "s1" }), "Hi")
+ *   yield* Stream.runDrain(turn.events)
+ *   return yield* turn.outcome
+ * }).pipe(Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] })))
+ *
+ * const { session } = await Effect.runPromise(program)
+ *
+ * assert.strictEqual(session.status, "completed")
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -376,6 +483,22 @@ export const streamReply = <T extends Tool.Any = never, RE = never, RH = never, 
 /**
  * Like `continue`, as it happens.
  *
+ * @example
+ * ```ts
+ * import { Fake, Message, Session } from "@allm/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const turn = Session.streamContinue(Session.append(Session.make({ id: "s1" }), Message.user("Hi")))
+ *   yield* Stream.runDrain(turn.events)
+ *   return yield* turn.outcome
+ * }).pipe(Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] })))
+ *
+ * const { result } = await Effect.runPromise(program)
+ *
+ * assert.strictEqual(result.finalResponse.outputText, "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -387,6 +510,22 @@ export const streamContinue = <T extends Tool.Any = never, RE = never, RH = neve
 
 /**
  * Like `step`, as it happens.
+ *
+ * @example
+ * ```ts
+ * import { Fake, Message, Session } from "@allm/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const turn = Session.streamStep(Session.append(Session.make({ id: "s1" }), Message.user("Hi")))
+ *   yield* Stream.runDrain(turn.events)
+ *   return yield* turn.outcome
+ * }).pipe(Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] })))
+ *
+ * const { result } = await Effect.runPromise(program)
+ *
+ * assert.strictEqual(result.done, true)
+ * ```
  *
  * @since 0.1.0
  * @category running
@@ -406,6 +545,28 @@ export const streamStep = <T extends Tool.Any = never, RE = never, RH = never, R
 /**
  * Answers the question of one call: the answer becomes that call's own result. Ask the model afterwards with `continue`.
  *
+ * @example
+ * ```ts
+ * import { Fake, Session, Tool, ToolResult } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const askCity = Tool.make("ask_city", { description: "Asks", handler: () => ToolResult.askUser("Which city?") })
+ *
+ * const program = Effect.gen(function*() {
+ *   const { session } = yield* Session.start("How is the weather?")
+ *   const answered = yield* Session.answer(session, session.pendingQuestions[0]!.toolCallId, "Oslo")
+ *   return yield* Session.continue(answered)
+ * }).pipe(Effect.provide(Fake.engine({
+ *   tools: [askCity],
+ *   scripts: [
+ *     [Fake.toolCall({ id: "c0", name: "ask_city" }), Fake.finish("tool_calls")],
+ *     [Fake.text("Sunny in Oslo."), Fake.finish("stop")]
+ *   ]
+ * })))
+ *
+ * assert.strictEqual(Effect.runSync(program).session.status, "completed")
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -418,6 +579,25 @@ export const answer = (
 
 /**
  * Gives the result of a manual call.
+ *
+ * @example
+ * ```ts
+ * import { Message, Session, Thread, ToolCall } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const call = ToolCall.make({ id: "c0", name: "locate", arguments: {} })
+ * const waiting = Session.make({
+ *   id: "s1",
+ *   status: "awaiting_tools",
+ *   thread: Thread.make([Message.user("Where am I?"), Message.assistant("", { toolCalls: [call] })]),
+ *   pendingToolCalls: [call]
+ * })
+ *
+ * const session = Effect.runSync(Session.submitToolResult(waiting, "c0", { city: "Oslo" }))
+ *
+ * assert.strictEqual(session.thread.messages.at(-1)?.content, "{\"city\":\"Oslo\"}")
+ * assert.strictEqual(session.status, "idle")
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -433,6 +613,24 @@ export const submitToolResult = (
 /**
  * Gives the results of several manual calls, all of them or none.
  *
+ * @example
+ * ```ts
+ * import { Message, Session, Thread, ToolCall } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const calls = ["c0", "c1"].map((id) => ToolCall.make({ id, name: "locate", arguments: {} }))
+ * const waiting = Session.make({
+ *   id: "s1",
+ *   status: "awaiting_tools",
+ *   thread: Thread.make([Message.user("Where are we?"), Message.assistant("", { toolCalls: calls })]),
+ *   pendingToolCalls: calls
+ * })
+ *
+ * const session = Effect.runSync(Session.submitToolResults(waiting, [["c0", "Oslo"], ["c1", "Rome"]]))
+ *
+ * assert.deepStrictEqual(session.pendingToolCalls, [])
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -446,6 +644,25 @@ export const submitToolResults = (
  * Consents to a call, which runs when the session goes on. `digest` is the digest of what the person was shown: consent to
  * anything else is refused.
  *
+ * @example
+ * ```ts
+ * import { Message, Session, Thread, ToolCall } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const call = ToolCall.make({ id: "c0", name: "pay", arguments: { amount: 10 } })
+ * const digest = Session.digest(call)
+ * const waiting = Session.make({
+ *   id: "s1",
+ *   status: "awaiting_approval",
+ *   thread: Thread.make([Message.user("Pay Ann"), Message.assistant("", { toolCalls: [call] })]),
+ *   pendingApprovals: [{ toolCall: call, digest, requestedAt: 0 }]
+ * })
+ *
+ * const session = Effect.runSync(Session.approve(waiting, "c0", { digest }))
+ *
+ * assert.deepStrictEqual(session.pendingApprovals[0]?.decision, { _tag: "Approved", digest })
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -457,6 +674,24 @@ export const approve = (
 
 /**
  * Refuses a call. When the session goes on, the model is told, and told why. Consent that was not used yet is taken back.
+ *
+ * @example
+ * ```ts
+ * import { Message, Session, Thread, ToolCall } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const call = ToolCall.make({ id: "c0", name: "pay", arguments: { amount: 10 } })
+ * const waiting = Session.make({
+ *   id: "s1",
+ *   status: "awaiting_approval",
+ *   thread: Thread.make([Message.user("Pay Ann"), Message.assistant("", { toolCalls: [call] })]),
+ *   pendingApprovals: [{ toolCall: call, digest: Session.digest(call), requestedAt: 0 }]
+ * })
+ *
+ * const session = Effect.runSync(Session.deny(waiting, "c0", { reason: "too much" }))
+ *
+ * assert.deepStrictEqual(session.pendingApprovals[0]?.decision, { _tag: "Denied", reason: "too much" })
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -470,6 +705,26 @@ export const deny = (
 /**
  * Says what became of a call of which nobody could know whether it took effect. When it was the last one, the session is out
  * of its error.
+ *
+ * @example
+ * ```ts
+ * import { Message, Session, Thread, ToolCall } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const call = ToolCall.make({ id: "c0", name: "pay", arguments: { amount: 10 } })
+ * const inDoubt = Session.make({
+ *   id: "s1",
+ *   status: "error",
+ *   thread: Thread.make([Message.user("Pay Ann"), Message.assistant("", { toolCalls: [call] })]),
+ *   unknownOutcomes: [call],
+ *   metadata: { error: "the process died" }
+ * })
+ *
+ * const session = Effect.runSync(Session.resolve(inDoubt, "c0", "it was paid"))
+ *
+ * assert.strictEqual(session.thread.messages.at(-1)?.content, "it was paid")
+ * assert.strictEqual(session.status, "idle")
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -485,6 +740,21 @@ export const resolve = (
 /**
  * Takes a session out of its error, with history as it is: what is pending waits again, else the session is `idle`.
  *
+ * @example
+ * ```ts
+ * import { Message, Session, Thread } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const broken = Session.make({
+ *   id: "s1",
+ *   status: "error",
+ *   thread: Thread.make([Message.user("Hi")]),
+ *   metadata: { error: "the disk was full" }
+ * })
+ *
+ * assert.strictEqual(Effect.runSync(Session.recover(broken)).status, "idle")
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -494,6 +764,24 @@ export const recover = (session: Session): Effect.Effect<Session, SessionError |
 /**
  * What a result makes of the session it came from: for a `CallbackFailed`, whose `result` holds everything up to there, and
  * for loops of your own.
+ *
+ * @example
+ * ```ts
+ * import { Allm, Fake, Message, Session } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const session = Session.append(Session.make({ id: "s1" }), Message.user("Hi"))
+ *
+ * const program = Allm.chat(session.thread).pipe(
+ *   Effect.flatMap((result) => Session.apply(session, result)),
+ *   Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] }))
+ * )
+ *
+ * const { status, thread } = Effect.runSync(program)
+ *
+ * assert.strictEqual(status, "completed")
+ * assert.strictEqual(thread.messages.length, 2)
+ * ```
  *
  * @since 0.1.0
  * @category combinators

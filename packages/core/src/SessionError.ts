@@ -10,7 +10,7 @@ import * as Schema from "effect/Schema"
  * last turn are decided or interrupted and want to run first.
  *
  * @since 0.1.0
- * @category models
+ * @category schemas
  */
 export const Reason = Schema.Literal(
   "awaiting_user",
@@ -27,6 +27,8 @@ export const Reason = Schema.Literal(
 )
 
 /**
+ * Why a session cannot take an operation now.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -86,6 +86,8 @@ export interface Lease {
 }
 
 /**
+ * Who takes a lease, and for how long.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -114,6 +116,8 @@ export class SessionLease extends Context.Tag("@allm/core/SessionLease")<Session
 }>() {}
 
 /**
+ * The methods of leases, as an implementation has them.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -223,6 +227,24 @@ export const layerMemory: Layer.Layer<SessionLease> = Layer.sync(SessionLease, (
  * Every change of a lease is a new file, `<id>/<number>.lease`, that only one process can make, and is there as a whole or
  * not at all. When it is damaged by other means, the session cannot be acquired: the `StoreError` names the file.
  *
+ * @example
+ * ```ts
+ * import { SessionLease } from "@allm/core"
+ * import { FileSystem } from "@effect/platform"
+ * import { NodeContext } from "@effect/platform-node"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const files = yield* FileSystem.FileSystem
+ *   const directory = yield* files.makeTempDirectoryScoped()
+ *   return yield* Effect.flatMap(SessionLease.SessionLease, (leases) =>
+ *     leases.acquire("s1", { holder: "web-1", duration: "30 seconds" })
+ *   ).pipe(Effect.provide(SessionLease.layerFileSystem(directory)))
+ * }).pipe(Effect.scoped, Effect.provide(NodeContext.layer))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).token, 1)
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -290,6 +312,28 @@ const persistently = <A, E>(
 
 /**
  * Makes leases in a place of your own.
+ *
+ * @example
+ * ```ts
+ * import { SessionLease } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * // A place of its own: one cell per session, told apart by a count.
+ * const cells = new Map<string, readonly [SessionLease.State, number]>()
+ * const leases = SessionLease.make<number>({
+ *   read: (sessionId) => Effect.sync(() => cells.get(sessionId)),
+ *   write: (state, replaced) =>
+ *     Effect.sync(() => {
+ *       if (cells.get(state.sessionId)?.[1] !== replaced) return false
+ *       cells.set(state.sessionId, [state, (replaced ?? 0) + 1])
+ *       return true
+ *     })
+ * })
+ *
+ * const lease = Effect.runSync(leases.acquire("s1", { holder: "web-1", duration: "30 seconds" }))
+ *
+ * assert.strictEqual(lease.holder, "web-1")
+ * ```
  *
  * @since 0.1.0
  * @category constructors

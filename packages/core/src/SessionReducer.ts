@@ -55,6 +55,25 @@ export const make = (session: Session): SessionReducer => ({
 /**
  * Adds an event. Total: what it does not know, it leaves out.
  *
+ * @example
+ * ```ts
+ * import { Allm, Fake, Message, Session, SessionReducer } from "@allm/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const session = Session.append(Session.make({ id: "s1" }), Message.user("Hi"))
+ *
+ * const program = Effect.gen(function*() {
+ *   const reducer = SessionReducer.make(session)
+ *   yield* Stream.runForEach(
+ *     Allm.stream(session.thread),
+ *     (event) => Effect.sync(() => SessionReducer.add(reducer, event))
+ *   )
+ *   return yield* SessionReducer.toChatOutcome(reducer)
+ * }).pipe(Effect.provide(Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] })))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).session.status, "completed")
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -68,6 +87,20 @@ const termsNow = Effect.map(Clock.currentTimeMillis, (now) => ({ now, approvalTi
 /**
  * The session and the chat so far. What was cut off is `cancelled`, or an `error` if there was one; never `completed`.
  *
+ * @example
+ * ```ts
+ * import { Message, Session, SessionReducer } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const session = Session.append(Session.make({ id: "s1" }), Message.user("Hi"))
+ * const reducer = SessionReducer.add(SessionReducer.make(session), { _tag: "TextDelta", delta: "Hel" })
+ *
+ * const { result } = Effect.runSync(SessionReducer.toChatOutcome(reducer))
+ *
+ * assert.strictEqual(result.haltedReason, "cancelled")
+ * assert.strictEqual(result.finalResponse.outputText, "Hel")
+ * ```
+ *
  * @since 0.1.0
  * @category decoding
  */
@@ -76,6 +109,20 @@ export const toChatOutcome = (self: SessionReducer): Effect.Effect<Outcome<ChatR
 
 /**
  * The session and the turn so far; of one that was cut off, `done` is false.
+ *
+ * @example
+ * ```ts
+ * import { Message, Session, SessionReducer } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const session = Session.append(Session.make({ id: "s1" }), Message.user("Hi"))
+ * const reducer = SessionReducer.add(SessionReducer.make(session), { _tag: "TextDelta", delta: "Hel" })
+ *
+ * const { result } = Effect.runSync(SessionReducer.toStepOutcome(reducer))
+ *
+ * assert.strictEqual(result.done, false)
+ * assert.strictEqual(result.response.outputText, "Hel")
+ * ```
  *
  * @since 0.1.0
  * @category decoding

@@ -59,6 +59,8 @@ export {
 export type RunnerError = LeaseHeld | LeaseLost | NotFound | NotSaved | StoreError | JournalError
 
 /**
+ * How a runner holds sessions: under which name, for how long, and how long it waits for one.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -216,6 +218,23 @@ const starting = (
 /**
  * Starts a session under a new id. When there is one already, fails with `NotSaved`, whose error is a `Conflict`.
  *
+ * @example
+ * ```ts
+ * import { Fake, SessionLease, SessionRunner, SessionStore, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ * const Runner = Layer.provide(SessionRunner.layer(), Stores)
+ * const Model = Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] })
+ *
+ * const program = Effect.provide(SessionRunner.start("s1", "Hi"), Layer.merge(Runner, Model))
+ *
+ * const { session } = await Effect.runPromise(program)
+ *
+ * assert.strictEqual(session.status, "completed")
+ * assert.ok(session.version > 0)
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -229,6 +248,25 @@ export const start = <T extends Tool.Any = never, RE = never, RH = never, RP = n
 /**
  * Says something to the model, also in answer to the questions of a session that is `awaiting_user`. Once it is saved it
  * stays said: when the model fails afterwards, go on with `resume`, and do not say it again.
+ *
+ * @example
+ * ```ts
+ * import { Fake, SessionLease, SessionRunner, SessionStore, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ * const Runner = Layer.provide(SessionRunner.layer(), Stores)
+ * const Model = Fake.engine({
+ *   respond: ({ messages }) => [Fake.text(`Message ${messages.length}`), Fake.finish("stop")]
+ * })
+ *
+ * const program = Effect.gen(function*() {
+ *   yield* SessionRunner.start("s1", "Hi")
+ *   return yield* SessionRunner.reply("s1", "And now?")
+ * }).pipe(Effect.provide(Layer.merge(Runner, Model)))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).result.finalResponse.outputText, "Message 3")
+ * ```
  *
  * @since 0.1.0
  * @category running
@@ -271,6 +309,8 @@ export {
    * Goes on without anything new being said. The model is asked in any case; `resume` asks it only when it still owes an
    * answer.
    *
+   * The example of {@link streamContinue} does the same, as it happens.
+   *
    * @since 0.1.0
    * @category running
    */
@@ -281,6 +321,26 @@ export {
  * Goes on where a session was left: by a process that died or was interrupted, by a model that failed, or by a person who
  * has now answered everything. Calls that ended are answered from the journal, those in doubt follow the `replay` of their
  * tools. When nothing is left to do, the session is given as it is, without a result: it may be called any number of times.
+ *
+ * @example
+ * ```ts
+ * import { Fake, SessionLease, SessionRunner, SessionStore, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ * const Runner = Layer.provide(SessionRunner.layer(), Stores)
+ * const Model = Fake.engine({
+ *   scripts: [[Fake.preflightError("authentication_failed")], [Fake.text("Hello"), Fake.finish("stop")]]
+ * })
+ *
+ * const program = Effect.gen(function*() {
+ *   yield* Effect.ignore(SessionRunner.start("s1", "Hi"))
+ *   // What was said is saved, so it need not be said again.
+ *   return yield* SessionRunner.resume("s1")
+ * }).pipe(Effect.provide(Layer.merge(Runner, Model)))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).result?.finalResponse.outputText, "Hello")
+ * ```
  *
  * @since 0.1.0
  * @category running
@@ -306,6 +366,24 @@ type Resumed = Prepared | { readonly session: Session.Session }
  * Like `start`, as it happens. When the events end without a failure, what they told is saved. Whoever stops reading stops
  * the run, and what has happened until then is saved.
  *
+ * @example
+ * ```ts
+ * import { Fake, SessionLease, SessionRunner, SessionStore, ToolJournal } from "@allm/core"
+ * import { Effect, Layer, Option, Stream } from "effect"
+ *
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ * const Runner = Layer.provide(SessionRunner.layer(), Stores)
+ * const Model = Fake.engine({ script: [Fake.text("Hel"), Fake.text("lo"), Fake.finish("stop")] })
+ *
+ * const program = SessionRunner.streamStart("s1", "Hi").pipe(
+ *   Stream.filterMap((event) => event._tag === "TextDelta" ? Option.some(event.delta) : Option.none()),
+ *   Stream.mkString,
+ *   Effect.provide(Layer.merge(Runner, Model))
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -320,6 +398,25 @@ export const streamStart = <T extends Tool.Any = never, RE = never, RH = never, 
  * Like `reply`, as it happens. When the events end without a failure, what they told is saved. Whoever stops reading stops
  * the run, and what has happened until then is saved.
  *
+ * @example
+ * ```ts
+ * import { Fake, Session, SessionLease, SessionRunner, SessionStore, ToolJournal } from "@allm/core"
+ * import { Effect, Layer, Stream } from "effect"
+ *
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ * const Runner = Layer.provideMerge(SessionRunner.layer(), Stores)
+ * const Model = Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] })
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(Session.make({ id: "s1" }))
+ *   yield* Stream.runDrain(SessionRunner.streamReply("s1", "Hi"))
+ *   return yield* store.load("s1")
+ * }).pipe(Effect.provide(Layer.merge(Runner, Model)))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).thread.messages.at(-1)?.content, "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -333,6 +430,25 @@ export const streamReply = <T extends Tool.Any = never, RE = never, RH = never, 
 /**
  * Like `continue`, as it happens. When the events end without a failure, what they told is saved. Whoever stops reading
  * stops the run, and what has happened until then is saved.
+ *
+ * @example
+ * ```ts
+ * import { Fake, Message, Session, SessionLease, SessionRunner, SessionStore, ToolJournal } from "@allm/core"
+ * import { Effect, Layer, Stream } from "effect"
+ *
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ * const Runner = Layer.provideMerge(SessionRunner.layer(), Stores)
+ * const Model = Fake.engine({ script: [Fake.text("Hello"), Fake.finish("stop")] })
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(Session.append(Session.make({ id: "s1" }), Message.user("Hi")))
+ *   yield* Stream.runDrain(SessionRunner.streamContinue("s1"))
+ *   return yield* store.load("s1")
+ * }).pipe(Effect.provide(Layer.merge(Runner, Model)))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).status, "completed")
+ * ```
  *
  * @since 0.1.0
  * @category running
@@ -363,6 +479,31 @@ const changing = <E, R>(
 /**
  * Answers the question of one call: the answer becomes that call's own result. Go on afterwards with `resume`.
  *
+ * @example
+ * ```ts
+ * import { Fake, SessionLease, SessionRunner, SessionStore, Tool, ToolJournal, ToolResult } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const askCity = Tool.make("ask_city", { description: "Asks", handler: () => ToolResult.askUser("Which city?") })
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ * const Runner = Layer.provide(SessionRunner.layer(), Stores)
+ * const Model = Fake.engine({
+ *   tools: [askCity],
+ *   scripts: [
+ *     [Fake.toolCall({ id: "c0", name: "ask_city" }), Fake.finish("tool_calls")],
+ *     [Fake.text("Sunny in Oslo."), Fake.finish("stop")]
+ *   ]
+ * })
+ *
+ * const program = Effect.gen(function*() {
+ *   yield* SessionRunner.start("s1", "How is the weather?")
+ *   yield* SessionRunner.answer("s1", "c0", "Oslo")
+ *   return yield* SessionRunner.resume("s1")
+ * }).pipe(Effect.provide(Layer.merge(Runner, Model)))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).session.status, "completed")
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -375,6 +516,30 @@ export const answer = (
 
 /**
  * Gives the result of a manual call. Go on afterwards with `resume`.
+ *
+ * @example
+ * ```ts
+ * import { Message, Session, SessionLease, SessionRunner, SessionStore } from "@allm/core"
+ * import { Thread, ToolCall, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const call = ToolCall.make({ id: "c0", name: "locate", arguments: {} })
+ * const waiting = Session.make({
+ *   id: "s1",
+ *   status: "awaiting_tools",
+ *   thread: Thread.make([Message.user("Where am I?"), Message.assistant("", { toolCalls: [call] })]),
+ *   pendingToolCalls: [call]
+ * })
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(waiting)
+ *   return yield* SessionRunner.submitToolResult("s1", "c0", { city: "Oslo" })
+ * }).pipe(Effect.provide(Layer.provideMerge(SessionRunner.layer(), Stores)))
+ *
+ * assert.deepStrictEqual((await Effect.runPromise(program)).pendingToolCalls, [])
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -394,6 +559,30 @@ export const submitToolResult = (
 /**
  * Gives the results of several manual calls, all of them or none. Go on afterwards with `resume`.
  *
+ * @example
+ * ```ts
+ * import { Message, Session, SessionLease, SessionRunner, SessionStore } from "@allm/core"
+ * import { Thread, ToolCall, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const calls = ["c0", "c1"].map((id) => ToolCall.make({ id, name: "locate", arguments: {} }))
+ * const waiting = Session.make({
+ *   id: "s1",
+ *   status: "awaiting_tools",
+ *   thread: Thread.make([Message.user("Where are we?"), Message.assistant("", { toolCalls: calls })]),
+ *   pendingToolCalls: calls
+ * })
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(waiting)
+ *   return yield* SessionRunner.submitToolResults("s1", [["c0", "Oslo"], ["c1", "Rome"]])
+ * }).pipe(Effect.provide(Layer.provideMerge(SessionRunner.layer(), Stores)))
+ *
+ * assert.deepStrictEqual((await Effect.runPromise(program)).pendingToolCalls, [])
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -409,6 +598,30 @@ export const submitToolResults = (
  * Consents to a call, which runs when the session goes on with `resume`. `digest` is the digest of what the person was
  * shown.
  *
+ * @example
+ * ```ts
+ * import { Message, Session, SessionLease, SessionRunner, SessionStore } from "@allm/core"
+ * import { Thread, ToolCall, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const call = ToolCall.make({ id: "c0", name: "pay", arguments: { amount: 10 } })
+ * const waiting = Session.make({
+ *   id: "s1",
+ *   status: "awaiting_approval",
+ *   thread: Thread.make([Message.user("Pay Ann"), Message.assistant("", { toolCalls: [call] })]),
+ *   pendingApprovals: [{ toolCall: call, digest: Session.digest(call), requestedAt: 0 }]
+ * })
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(waiting)
+ *   return yield* SessionRunner.approve("s1", "c0", { digest: Session.digest(call) })
+ * }).pipe(Effect.provide(Layer.provideMerge(SessionRunner.layer(), Stores)))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).pendingApprovals[0]?.decision?._tag, "Approved")
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -421,6 +634,30 @@ export const approve = (
 
 /**
  * Refuses a call. The model is told when the session goes on with `resume`.
+ *
+ * @example
+ * ```ts
+ * import { Message, Session, SessionLease, SessionRunner, SessionStore } from "@allm/core"
+ * import { Thread, ToolCall, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const call = ToolCall.make({ id: "c0", name: "pay", arguments: { amount: 10 } })
+ * const waiting = Session.make({
+ *   id: "s1",
+ *   status: "awaiting_approval",
+ *   thread: Thread.make([Message.user("Pay Ann"), Message.assistant("", { toolCalls: [call] })]),
+ *   pendingApprovals: [{ toolCall: call, digest: Session.digest(call), requestedAt: 0 }]
+ * })
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(waiting)
+ *   return yield* SessionRunner.deny("s1", "c0", { reason: "too much" })
+ * }).pipe(Effect.provide(Layer.provideMerge(SessionRunner.layer(), Stores)))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).pendingApprovals[0]?.decision?._tag, "Denied")
+ * ```
  *
  * @since 0.1.0
  * @category combinators
@@ -435,6 +672,31 @@ export const deny = (
 /**
  * Says what became of a call of which nobody could know whether it took effect.
  *
+ * @example
+ * ```ts
+ * import { Message, Session, SessionLease, SessionRunner, SessionStore } from "@allm/core"
+ * import { Thread, ToolCall, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const call = ToolCall.make({ id: "c0", name: "pay", arguments: { amount: 10 } })
+ * const waiting = Session.make({
+ *   id: "s1",
+ *   status: "error",
+ *   thread: Thread.make([Message.user("Pay Ann"), Message.assistant("", { toolCalls: [call] })]),
+ *   unknownOutcomes: [call],
+ *   metadata: { error: "the process died" }
+ * })
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(waiting)
+ *   return yield* SessionRunner.resolve("s1", "c0", "it was paid")
+ * }).pipe(Effect.provide(Layer.provideMerge(SessionRunner.layer(), Stores)))
+ *
+ * assert.deepStrictEqual((await Effect.runPromise(program)).unknownOutcomes, [])
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -448,6 +710,28 @@ export const resolve = (
 
 /**
  * Takes a session out of its error.
+ *
+ * @example
+ * ```ts
+ * import { Message, Session, SessionLease, SessionRunner, SessionStore, Thread, ToolJournal } from "@allm/core"
+ * import { Effect, Layer } from "effect"
+ *
+ * const broken = Session.make({
+ *   id: "s1",
+ *   status: "error",
+ *   thread: Thread.make([Message.user("Hi")]),
+ *   metadata: { error: "the disk was full" }
+ * })
+ * const Stores = Layer.mergeAll(SessionStore.layerMemory, SessionLease.layerMemory, ToolJournal.layerMemory)
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(broken)
+ *   return yield* SessionRunner.recover("s1")
+ * }).pipe(Effect.provide(Layer.provideMerge(SessionRunner.layer(), Stores)))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).status, "idle")
+ * ```
  *
  * @since 0.1.0
  * @category combinators

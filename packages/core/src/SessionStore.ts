@@ -65,6 +65,8 @@ export class NotFound extends Schema.TaggedError<NotFound>("@allm/core/SessionSt
 export const Summary = Record.Summary
 
 /**
+ * What a list tells of a session.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -85,6 +87,8 @@ export interface Page {
 }
 
 /**
+ * Which page of the sessions to list.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -115,6 +119,8 @@ export class SessionStore extends Context.Tag("@allm/core/SessionStore")<Session
 }>() {}
 
 /**
+ * The methods of a session store, as an implementation has them.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -163,6 +169,23 @@ export const layerMemory: Layer.Layer<SessionStore> = Layer.sync(SessionStore, (
  * Keeps sessions in a `KeyValueStore`, as durably as that is. One process at a time may use it: such a store cannot
  * compare before it writes, so versions only hold within a process.
  *
+ * @example
+ * ```ts
+ * import { Session, SessionStore } from "@allm/core"
+ * import { KeyValueStore } from "@effect/platform"
+ * import { Effect, Layer } from "effect"
+ *
+ * const Sessions = Layer.provide(SessionStore.layerKeyValueStore, KeyValueStore.layerMemory)
+ *
+ * const program = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   yield* store.save(Session.make({ id: "s1" }))
+ *   return yield* store.load("s1")
+ * }).pipe(Effect.provide(Sessions))
+ *
+ * assert.strictEqual(Effect.runSync(program).version, 1)
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -178,6 +201,24 @@ export const layerKeyValueStore: Layer.Layer<SessionStore, never, KeyValueStore.
  * leaves the version before or the new one, never half of one. The last four versions stay, so when the newest is damaged
  * by other means, `load` fails with a `StoreError` that names it, and the ones before are beside it; no other session is
  * touched. A deleted session leaves its directory, empty.
+ *
+ * @example
+ * ```ts
+ * import { Session, SessionStore } from "@allm/core"
+ * import { FileSystem } from "@effect/platform"
+ * import { NodeContext } from "@effect/platform-node"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const files = yield* FileSystem.FileSystem
+ *   const directory = yield* files.makeTempDirectoryScoped()
+ *   return yield* Effect.flatMap(SessionStore.SessionStore, (store) =>
+ *     store.save(Session.make({ id: "s1" }))
+ *   ).pipe(Effect.provide(SessionStore.layerFileSystem(directory)))
+ * }).pipe(Effect.scoped, Effect.provide(NodeContext.layer))
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).version, 1)
+ * ```
  *
  * @since 0.1.0
  * @category layers

@@ -30,6 +30,8 @@ export const StepResult = Schema.Struct({
 }).annotations({ identifier: "StepResult" })
 
 /**
+ * One turn: what the model answered, what its tools came to, and the thread after both.
+ *
  * @since 0.1.0
  * @category models
  */

@@ -31,6 +31,8 @@ export const Reason = Schema.Literal(
 )
 
 /**
+ * What kept a store from reading or writing.
+ *
  * @since 0.1.0
  * @category models
  */

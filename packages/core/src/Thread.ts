@@ -13,6 +13,8 @@ import * as Message from "./Message.ts"
 import type { Issue, ValidationError } from "./ValidationError.ts"
 
 /**
+ * A conversation as JSON: its messages, and metadata of the application's own.
+ *
  * @since 0.1.0
  * @category schemas
  */
@@ -22,6 +24,8 @@ export const Thread = Schema.Struct({
 }).annotations({ identifier: "Thread" })
 
 /**
+ * Messages in order, and what the application keeps with them.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -61,6 +65,16 @@ export const make = (
 /**
  * Adds messages at the end; the thread given stays as it is.
  *
+ * @example
+ * ```ts
+ * import { Message, Thread } from "@allm/core"
+ *
+ * const greeted = Thread.append(Thread.make([Message.user("Hi")]), Message.assistant("Hello"))
+ * const asked = Thread.append(greeted, [Message.user("Who are you?")])
+ *
+ * assert.deepStrictEqual(asked.messages.map(({ role }) => role), ["user", "assistant", "user"])
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -75,6 +89,17 @@ export const append: {
 /**
  * The newest message, if any.
  *
+ * @example
+ * ```ts
+ * import { Message, Thread } from "@allm/core"
+ * import { Option } from "effect"
+ *
+ * const thread = Thread.make([Message.user("Hi"), Message.assistant("Hello")])
+ *
+ * assert.strictEqual(Option.getOrThrow(Thread.last(thread)).role, "assistant")
+ * assert.strictEqual(Option.isNone(Thread.last(Thread.empty)), true)
+ * ```
+ *
  * @since 0.1.0
  * @category combinators
  */
@@ -83,6 +108,17 @@ export const last = (self: Thread): Option.Option<Message.Message> =>
 
 /**
  * Checks a value of unknown origin and reports every problem in every message. An empty thread is valid.
+ *
+ * @example
+ * ```ts
+ * import { Thread } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * const stored: unknown = JSON.parse("{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"robot\"}]}")
+ * const checked = Thread.validate(stored)
+ *
+ * assert.match(Either.isLeft(checked) ? checked.left.message : "", /messages\[1\]/)
+ * ```
  *
  * @since 0.1.0
  * @category decoding

@@ -152,6 +152,7 @@ export type ReturnRequirements<Ret> = Ret extends Effect.Effect<infer _A, infer 
 export interface CommonOptions<Params, Ret, AR> {
   /** What the tool does and when to use it, for the model. */
   readonly description: string
+  /** What a call runs. A tool without one is `manual`, or gets it from `ToolExecutor.layerHandlers`. */
   readonly handler?: ((params: Params, context: ToolContext.Service) => Ret) | undefined
   /** The loop stops at calls of this tool and leaves them to the caller. */
   readonly manual?: boolean | undefined
@@ -164,12 +165,14 @@ export interface CommonOptions<Params, Ret, AR> {
   readonly timeout?: Duration.DurationInput | undefined
   /** Runs the handler again after a reported failure or a crash. */
   readonly retry?: Schedule.Schedule<unknown, ToolError> | undefined
+  /** Whether a call that may have run before a crash may run again. Default `"never"`. */
   readonly replay?: Replay | undefined
   /**
    * `true`: no other call of the batch runs at the same time. A parameter's name, or a function: no other call with the
    * same key does.
    */
   readonly exclusive?: boolean | (keyof Params & string) | ((params: Params) => string) | undefined
+  /** What the application or a provider keeps with the tool; JSON. */
   readonly metadata?: { readonly [key: string]: unknown } | undefined
 }
 
@@ -182,6 +185,8 @@ export interface CommonOptions<Params, Ret, AR> {
 export type ParametersInput = Schema.Struct.Fields | Schema.Schema.Any
 
 /**
+ * What a handler receives, read off the given parameters.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -196,6 +201,8 @@ type ParametersContext<P extends ParametersInput> = P extends Schema.Schema<infe
 type TypeOr<S extends Schema.Schema.Any, Else> = [S] extends [never] ? Else : Schema.Schema.Type<S>
 
 /**
+ * The options of a tool made from Effect schemas.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -206,6 +213,7 @@ export interface Options<
   Ret,
   AR
 > extends CommonOptions<ParametersOf<P>, Ret, AR> {
+  /** What the model has to give: the fields of a struct, or a Schema. Without it the tool takes nothing. */
   readonly parameters?: P | undefined
   /** The schema of a success: checked at run time, and the form in which the model sees it. */
   readonly success?: S | undefined
@@ -356,6 +364,8 @@ export const Declaration = Schema.Struct({
 }).annotations({ identifier: "ToolDeclaration" })
 
 /**
+ * What is known of a tool without its code.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -397,6 +407,19 @@ export const declaration = (tool: Any): Declaration => ({
 /**
  * Makes a declared tool runnable again. Its arguments are validated against the declared JSON Schema.
  *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolRunner } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const declared = Tool.declaration(Tool.make("ping", { description: "Answers" }))
+ * const ping = Tool.attach(declared, () => "pong")
+ *
+ * const run = ToolRunner.run([ToolCall.make({ id: "c0", name: "ping", arguments: {} })], [ping])
+ *
+ * assert.strictEqual(Effect.runSync(run).messages[0]?.content, "pong")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -417,6 +440,17 @@ export const attach = <Ret>(
 /**
  * Checks a declaration of unknown origin and reports every problem with it.
  *
+ * @example
+ * ```ts
+ * import { Tool } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * const declared = { name: "ping", description: "Answers", inputSchema: { type: "object" } }
+ *
+ * assert.strictEqual(Either.isRight(Tool.validate(declared)), true)
+ * assert.strictEqual(Either.isLeft(Tool.validate({ ...declared, name: "no spaces, please" })), true)
+ * ```
+ *
  * @since 0.1.0
  * @category decoding
  */
@@ -425,6 +459,16 @@ export const validate = (input: unknown): Either.Either<Declaration, ValidationE
 
 /**
  * Tells whether a value is a tool made here.
+ *
+ * @example
+ * ```ts
+ * import { Tool } from "@allm/core"
+ *
+ * const ping = Tool.make("ping", { description: "Answers" })
+ *
+ * assert.strictEqual(Tool.isTool(ping), true)
+ * assert.strictEqual(Tool.isTool({ ...ping }), false)
+ * ```
  *
  * @since 0.1.0
  * @category guards

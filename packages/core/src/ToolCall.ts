@@ -25,6 +25,8 @@ export const ToolCall = Schema.Struct({
 }).annotations({ identifier: "ToolCall" })
 
 /**
+ * A call a model made. Without `arguments`, what it wrote was not JSON.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -100,6 +102,18 @@ export const fromRaw = (input: {
 
 /**
  * Checks a value of unknown origin and reports every problem with it.
+ *
+ * @example
+ * ```ts
+ * import { ToolCall } from "@allm/core"
+ * import { Either } from "effect"
+ *
+ * assert.strictEqual(Either.isRight(ToolCall.validate({ id: "c0", name: "add", arguments: { a: 1 } })), true)
+ *
+ * const refused = ToolCall.validate({ id: "", name: "add" })
+ *
+ * assert.match(Either.isLeft(refused) ? refused.left.message : "", /id/)
+ * ```
  *
  * @since 0.1.0
  * @category decoding

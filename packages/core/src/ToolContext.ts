@@ -32,7 +32,9 @@ import type { ToolCall } from "./ToolCall.ts"
 export interface Service {
   /** What the caller of the run passed along; `{}` when nothing. */
   readonly context: { readonly [key: string]: unknown }
+  /** The session the call belongs to, when there is one. */
   readonly sessionId: string | undefined
+  /** The same for everything one chat does. */
   readonly requestId: string | undefined
   /** The call as the model made it. */
   readonly toolCall: ToolCall
@@ -58,6 +60,23 @@ export class ToolContext extends Context.Tag("@allm/core/ToolContext")<ToolConte
 
 /**
  * Makes a context by hand, to run an executor without a runner.
+ *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolContext, ToolExecutor } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const toolCall = ToolCall.make({ id: "c0", name: "greet", arguments: {} })
+ * const context = ToolContext.make({ toolCall, context: { userId: "u7" } })
+ * const greet = Tool.make("greet", {
+ *   description: "Greets whoever asks",
+ *   handler: (_params, { context }) => `Hello ${String(context["userId"])}`
+ * })
+ *
+ * const outcome = Effect.runSync(ToolExecutor.handlers.execute(greet, {}, context))
+ *
+ * assert.strictEqual(outcome._tag === "Ok" && outcome.value, "Hello u7")
+ * ```
  *
  * @since 0.1.0
  * @category constructors

@@ -119,6 +119,8 @@ export const ArgumentIssue = Schema.Struct({
 })
 
 /**
+ * One thing that is wrong with the arguments of a call, and where.
+ *
  * @since 0.1.0
  * @category models
  */

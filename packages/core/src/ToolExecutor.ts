@@ -21,6 +21,7 @@ import type { ToolOutcome } from "./ToolResult.ts"
  * @category models
  */
 export interface Service {
+  /** Runs a call whose arguments are decoded. */
   readonly execute: <T extends Any>(
     tool: T,
     args: unknown,
@@ -84,6 +85,23 @@ export class ToolExecutor extends Context.Reference<ToolExecutor>()<"@allm/core/
 
 /**
  * Provides an executor of your own: remote, sandboxed, recorded.
+ *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolExecutor, ToolResult, ToolRunner } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const dry = ToolExecutor.layer({
+ *   execute: (tool) => Effect.succeed(ToolResult.ok(`${tool.name} would have run`))
+ * })
+ * const remove = Tool.make("remove", { description: "Removes everything", handler: () => "gone" })
+ *
+ * const { messages } = Effect.runSync(
+ *   ToolRunner.run([ToolCall.make({ id: "c0", name: "remove", arguments: {} })], [remove]).pipe(Effect.provide(dry))
+ * )
+ *
+ * assert.strictEqual(messages[0]?.content, "remove would have run")
+ * ```
  *
  * @since 0.1.0
  * @category layers

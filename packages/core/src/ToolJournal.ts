@@ -78,6 +78,8 @@ export interface Asked {
 export const StoredOutcome = Entry.StoredOutcome
 
 /**
+ * How a call ended, as it stands in a journal.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -141,6 +143,24 @@ export interface Cells<out E = never> {
  * Builds a journal in memory, for tests and for runs that are resumed in the same process. It holds the same texts as the
  * durable ones, so values come back as they would from a file.
  *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolJournal, ToolRunner } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const ping = Tool.make("ping", { description: "Answers", handler: () => "pong" })
+ * const call = ToolCall.make({ id: "c0", name: "ping", arguments: {} })
+ *
+ * const program = Effect.gen(function*() {
+ *   const first = yield* ToolRunner.run([call], [ping], { sessionId: "s1" })
+ *   // The journal knows the answer: the tool does not run again.
+ *   const again = yield* ToolRunner.run([call], [ping], { sessionId: "s1" })
+ *   return [first.messages[0]?.content, again.messages[0]?.content]
+ * }).pipe(Effect.provide(ToolJournal.layerMemory))
+ *
+ * assert.deepStrictEqual(Effect.runSync(program), ["pong", "pong"])
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -165,6 +185,24 @@ export const layerKeyValueStore: Layer.Layer<ToolJournal, never, KeyValueStore.K
  *
  * Every write goes to a file of its own, which is flushed to the disk before it takes its place, and the directory after:
  * a crash leaves the old entry or the new one. A damaged entry concerns its own call only.
+ *
+ * @example
+ * ```ts
+ * import { ToolJournal } from "@allm/core"
+ * import { FileSystem } from "@effect/platform"
+ * import { NodeContext } from "@effect/platform-node"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const files = yield* FileSystem.FileSystem
+ *   const directory = yield* files.makeTempDirectoryScoped()
+ *   return yield* Effect.flatMap(ToolJournal.ToolJournal, (journal) =>
+ *     journal.prepare({ sessionId: "s1", toolCallId: "c0" }, { toolName: "pay", digest: "d" })
+ *   ).pipe(Effect.provide(ToolJournal.layerFileSystem(directory)))
+ * }).pipe(Effect.scoped, Effect.provide(NodeContext.layer))
+ *
+ * assert.strictEqual((await Effect.runPromise(program))._tag, "New")
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -209,6 +247,32 @@ interface Scene {
 
 /**
  * Makes a journal that keeps its entries in a place of your own.
+ *
+ * @example
+ * ```ts
+ * import { ToolJournal } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const texts = new Map<string, string>()
+ * const journal = ToolJournal.fromCells({
+ *   locate: ({ toolCallId }) => toolCallId,
+ *   read: ({ toolCallId }) => Effect.sync(() => texts.get(toolCallId)),
+ *   create: ({ toolCallId }, text) =>
+ *     Effect.sync(() => {
+ *       const before = texts.get(toolCallId)
+ *       if (before === undefined) texts.set(toolCallId, text)
+ *       return before
+ *     }),
+ *   replace: ({ toolCallId }, text) => Effect.sync(() => void texts.set(toolCallId, text)),
+ *   list: () => Effect.sync(() => Array.from(texts, ([location, text]) => ({ location, text }))),
+ *   remove: (_sessionId, ids) => Effect.sync(() => ids.forEach((id) => texts.delete(id)))
+ * })
+ * const key = { sessionId: "s1", toolCallId: "c0" }
+ * const prepare = journal.prepare(key, { toolName: "pay", digest: "d" })
+ *
+ * assert.strictEqual(Effect.runSync(prepare)._tag, "New")
+ * assert.strictEqual(Effect.runSync(prepare)._tag, "InDoubt")
+ * ```
  *
  * @since 0.1.0
  * @category constructors

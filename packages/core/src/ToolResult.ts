@@ -10,12 +10,16 @@ import * as Schema from "effect/Schema"
 import { JsonObject, Opaque } from "./internal/json.ts"
 
 /**
+ * Marks the results made here, so that no value of a handler is taken for one.
+ *
  * @since 0.1.0
  * @category models
  */
 export const TypeId: unique symbol = Symbol.for("@allm/core/ToolResult")
 
 /**
+ * The type of the mark that results carry.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -33,6 +37,8 @@ export const Ok = Schema.TaggedStruct("Ok", {
 })
 
 /**
+ * A success, with its value as the handler gave it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -63,6 +69,8 @@ export interface Failure<out E = unknown> {
 export const AskUser = Schema.TaggedStruct("AskUser", { question: Schema.String, options: JsonObject })
 
 /**
+ * A question to the person, as a call came to it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -77,6 +85,8 @@ export interface AskUser extends Schema.Schema.Type<typeof AskUser> {}
 export const Halt = Schema.TaggedStruct("Halt", { reason: Schema.String, result: Opaque })
 
 /**
+ * The end of the loop, as a call came to it.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -91,6 +101,8 @@ export interface Halt extends Schema.Schema.Type<typeof Halt> {}
 export const ToolOutcome = Schema.Union(Ok, AskUser, Halt)
 
 /**
+ * How a call ended when nothing went wrong: a value, a question or the end of the loop.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -158,6 +170,15 @@ class HaltImpl extends Branded implements Halt {
 /**
  * Succeeds with a value, also with one that would otherwise be taken for an Effect, a promise or a result.
  *
+ * @example
+ * ```ts
+ * import { ToolResult } from "@allm/core"
+ *
+ * assert.deepStrictEqual(ToolResult.ok({ degrees: 21 }).value, { degrees: 21 })
+ * // As a bare value this promise would be awaited.
+ * assert.ok(ToolResult.ok(Promise.resolve(1)).value instanceof Promise)
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -201,6 +222,24 @@ export const askUser = (
 /**
  * Ends the loop after this turn. The result becomes the call's message, the reason the run's.
  *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolResult, ToolRunner } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const submit = Tool.make("submit_plan", {
+ *   description: "Hands in the plan",
+ *   handler: () => ToolResult.halt("plan_submitted", "thank you")
+ * })
+ *
+ * const { halt, messages } = Effect.runSync(
+ *   ToolRunner.run([ToolCall.make({ id: "c0", name: "submit_plan", arguments: {} })], [submit])
+ * )
+ *
+ * assert.strictEqual(halt?.reason, "plan_submitted")
+ * assert.strictEqual(messages[0]?.content, "thank you")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -209,6 +248,14 @@ export const halt = (reason: string, result: unknown): Halt & { readonly [TypeId
 
 /**
  * Tells whether a value was made by one of the constructors here.
+ *
+ * @example
+ * ```ts
+ * import { ToolResult } from "@allm/core"
+ *
+ * assert.strictEqual(ToolResult.isToolResult(ToolResult.ok(1)), true)
+ * assert.strictEqual(ToolResult.isToolResult({ _tag: "Ok", value: 1 }), false)
+ * ```
  *
  * @since 0.1.0
  * @category guards

@@ -17,6 +17,7 @@ import { EncodingFailed } from "./ToolError.ts"
  * @category models
  */
 export interface Service {
+  /** Writes a result as the text of its message. A string stays as it is. */
   readonly encode: (value: unknown) => Effect.Effect<string, EncodingFailed>
   /** Lets the model read what a crash said. For development only. */
   readonly exposeDefects?: boolean | undefined
@@ -68,6 +69,23 @@ export class ToolResultEncoder extends Context.Reference<ToolResultEncoder>()<"@
 /**
  * Provides an encoder of your own.
  *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolResultEncoder, ToolRunner } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const shouting = ToolResultEncoder.layer({
+ *   encode: (value) => Effect.map(ToolResultEncoder.json.encode(value), (text) => text.toUpperCase())
+ * })
+ * const ping = Tool.make("ping", { description: "Answers", handler: () => "pong" })
+ *
+ * const { messages } = Effect.runSync(
+ *   ToolRunner.run([ToolCall.make({ id: "c0", name: "ping", arguments: {} })], [ping]).pipe(Effect.provide(shouting))
+ * )
+ *
+ * assert.strictEqual(messages[0]?.content, "PONG")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -75,6 +93,24 @@ export const layer = (service: Service): Layer.Layer<ToolResultEncoder> => Layer
 
 /**
  * Provides the JSON encoder; `exposeDefects` shows crashes to the model while a tool is being written.
+ *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolResultEncoder, ToolRunner } from "@allm/core"
+ * import { Effect } from "effect"
+ *
+ * const crash = Tool.make("crash", {
+ *   description: "Crashes",
+ *   handler: (): string => {
+ *     throw new Error("the disk is full")
+ *   }
+ * })
+ * const run = ToolRunner.run([ToolCall.make({ id: "c0", name: "crash", arguments: {} })], [crash])
+ * const exposed = Effect.provide(run, ToolResultEncoder.layerJson({ exposeDefects: true }))
+ *
+ * assert.doesNotMatch(Effect.runSync(run).messages[0]!.content, /the disk is full/)
+ * assert.match(Effect.runSync(exposed).messages[0]!.content, /the disk is full/)
+ * ```
  *
  * @since 0.1.0
  * @category layers

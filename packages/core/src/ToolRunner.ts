@@ -43,6 +43,8 @@ export {
 export type ApprovalDecision = Approval
 
 /**
+ * How a batch is run: its limits, its error policy, and what handlers get to see.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -143,6 +145,23 @@ export const run = <const T extends ReadonlyArray<Tool.Any>, R = never>(
 /**
  * Runs the calls and tells what happens while it happens. Whoever stops reading stops the tools.
  *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolRunner } from "@allm/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const ping = Tool.make("ping", { description: "Answers", handler: () => "pong" })
+ * const calls = [ToolCall.make({ id: "c0", name: "ping", arguments: {} })]
+ *
+ * const tags = await ToolRunner.stream(calls, [ping]).pipe(
+ *   Stream.map((event) => event._tag),
+ *   Stream.runCollect,
+ *   Effect.runPromise
+ * )
+ *
+ * assert.deepStrictEqual(Array.from(tags), ["ToolExecutionStarted", "ToolExecutionCompleted", "ToolResultEncoded"])
+ * ```
+ *
  * @since 0.1.0
  * @category running
  */
@@ -157,6 +176,20 @@ export const stream = <const T extends ReadonlyArray<Tool.Any>, R = never>(
 
 /**
  * Folds the events of a batch into its result, also of one that was cut short: `run` is the fold of `stream`.
+ *
+ * @example
+ * ```ts
+ * import { Tool, ToolCall, ToolRunner } from "@allm/core"
+ * import { Effect, Stream } from "effect"
+ *
+ * const ping = Tool.make("ping", { description: "Answers", handler: () => "pong" })
+ * const calls = [ToolCall.make({ id: "c0", name: "ping", arguments: {} })]
+ *
+ * const events = await Effect.runPromise(Stream.runCollect(ToolRunner.stream(calls, [ping])))
+ * const { messages } = ToolRunner.fold(calls, events)
+ *
+ * assert.strictEqual(messages[0]?.content, "pong")
+ * ```
  *
  * @since 0.1.0
  * @category combinators

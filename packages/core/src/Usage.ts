@@ -29,6 +29,8 @@ export const Usage = Schema.Struct({
 }).annotations({ identifier: "Usage" })
 
 /**
+ * Tokens and costs. What the provider did not tell is absent, which is not 0.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -90,6 +92,14 @@ export const add: {
 
 /**
  * All tokens: the total that was told, or input and output together when both are known.
+ *
+ * @example
+ * ```ts
+ * import { Usage } from "@allm/core"
+ *
+ * assert.strictEqual(Usage.totalTokens({ inputTokens: 8, outputTokens: 1 }), 9)
+ * assert.strictEqual(Usage.totalTokens({ inputTokens: 8 }), undefined)
+ * ```
  *
  * @since 0.1.0
  * @category combinators

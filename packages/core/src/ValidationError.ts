@@ -10,7 +10,7 @@ import { formatPath } from "./internal/json.ts"
  * One problem: where it is, a stable code, and a sentence that says what to write instead.
  *
  * @since 0.1.0
- * @category models
+ * @category schemas
  */
 export const Issue = Schema.Struct({
   path: Schema.Array(Schema.Union(Schema.String, Schema.Finite)),
@@ -19,6 +19,8 @@ export const Issue = Schema.Struct({
 })
 
 /**
+ * One problem: where it is, its kind, and what to write instead.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -28,7 +30,7 @@ export interface Issue extends Schema.Schema.Type<typeof Issue> {}
  * What kind of input was refused.
  *
  * @since 0.1.0
- * @category models
+ * @category schemas
  */
 export const Reason = Schema.Literal(
   "invalid_request",
@@ -42,6 +44,8 @@ export const Reason = Schema.Literal(
 )
 
 /**
+ * Which kind of input was refused.
+ *
  * @since 0.1.0
  * @category models
  */

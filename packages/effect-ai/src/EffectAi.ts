@@ -37,6 +37,8 @@ import type { AnyArguments } from "./internal/tools.ts"
 import * as ToToolkit from "./internal/toToolkit.ts"
 
 /**
+ * How a language model is made an adapter.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -107,6 +109,32 @@ export const fromLanguageModel = (model: LanguageModel.Service, options: Options
 /**
  * Provides the language model in use as an adapter.
  *
+ * @example
+ * ```ts
+ * import { Allm, Engine } from "@allm/core"
+ * import { EffectAi } from "@allm/effect-ai"
+ * import { LanguageModel, type Response } from "@effect/ai"
+ * import { Effect, Layer, Stream } from "effect"
+ *
+ * const model = LanguageModel.make({
+ *   generateText: () => Effect.succeed([]),
+ *   streamText: () =>
+ *     Stream.fromIterable<Response.StreamPartEncoded>([
+ *       { type: "text-start", id: "0" },
+ *       { type: "text-delta", id: "0", delta: "Hello" },
+ *       { type: "text-end", id: "0" },
+ *       { type: "finish", reason: "stop", usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } }
+ *     ])
+ * })
+ * const Model = Layer.effect(LanguageModel.LanguageModel, model)
+ *
+ * const program = Effect.map(Allm.generate("Hi"), (response) => response.outputText).pipe(
+ *   Effect.provide(Engine.layer().pipe(Layer.provide(EffectAi.layer()), Layer.provide(Model)))
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -128,6 +156,32 @@ export const layer = (options: Options = {}): Layer.Layer<Adapter.Adapter, never
 
 /**
  * Provides an engine on the language model in use.
+ *
+ * @example
+ * ```ts
+ * import { Allm } from "@allm/core"
+ * import { EffectAi } from "@allm/effect-ai"
+ * import { LanguageModel, type Response } from "@effect/ai"
+ * import { Effect, Layer, Stream } from "effect"
+ *
+ * const model = LanguageModel.make({
+ *   generateText: () => Effect.succeed([]),
+ *   streamText: () =>
+ *     Stream.fromIterable<Response.StreamPartEncoded>([
+ *       { type: "text-start", id: "0" },
+ *       { type: "text-delta", id: "0", delta: "Hello" },
+ *       { type: "text-end", id: "0" },
+ *       { type: "finish", reason: "stop", usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 } }
+ *     ])
+ * })
+ * const Model = Layer.effect(LanguageModel.LanguageModel, model)
+ *
+ * const program = Effect.map(Allm.chat("Hi"), (result) => result.finalResponse.outputText).pipe(
+ *   Effect.provide(Layer.provide(EffectAi.engine({ maxTurns: 3 }), Model))
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Hello")
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -162,6 +216,24 @@ export interface ModelOptions {
 
 /**
  * Makes a language model of an adapter.
+ *
+ * @example
+ * ```ts
+ * import { Fake } from "@allm/core"
+ * import { EffectAi } from "@allm/effect-ai"
+ * import { LanguageModel } from "@effect/ai"
+ * import { Effect } from "effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { adapter } = yield* Fake.make({ script: [Fake.text("Hello"), Fake.finish("stop")] })
+ *   const model = yield* EffectAi.makeLanguageModel(adapter)
+ *   return yield* LanguageModel.generateText({ prompt: "Hi" }).pipe(
+ *     Effect.provideService(LanguageModel.LanguageModel, model)
+ *   )
+ * })
+ *
+ * assert.strictEqual((await Effect.runPromise(program)).text, "Hello")
+ * ```
  *
  * @since 0.1.0
  * @category constructors
@@ -234,6 +306,8 @@ export type ToolOptions<Params> = Pick<
 >
 
 /**
+ * What the tools of a toolkit gain here, by name.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -293,6 +367,26 @@ export const fromToolkit: {
  * The policy that the failure modes of a toolkit ask for: a failure of a tool whose mode is `"error"` ends the run with
  * reason `tool_error`, every other goes to the model.
  *
+ * @example
+ * ```ts
+ * import { ToolCall, ToolRunner } from "@allm/core"
+ * import { EffectAi } from "@allm/effect-ai"
+ * import { Tool, Toolkit } from "@effect/ai"
+ * import { Effect, Schema } from "effect"
+ *
+ * const Pay = Tool.make("Pay", { description: "Pays", failure: Schema.String, failureMode: "error" })
+ * const Bank = Toolkit.make(Pay)
+ * const Handlers = Bank.toLayer({ Pay: () => Effect.fail("no money") })
+ *
+ * const run = ToolRunner.run(
+ *   [ToolCall.make({ id: "c0", name: "Pay", arguments: {} })],
+ *   EffectAi.fromToolkit(Bank),
+ *   { onToolError: EffectAi.failureModes(Bank) }
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(Effect.provide(run, Handlers)).halt?.reason, "tool_error")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -334,6 +428,8 @@ export interface ToTool<T extends Tool.Any, Mode extends AiTool.FailureMode> ext
 {}
 
 /**
+ * Our tools as the record of tools a toolkit of theirs holds.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -342,6 +438,8 @@ export type ToTools<T extends Tool.Any, Mode extends AiTool.FailureMode> = {
 }
 
 /**
+ * What the calls of a toolkit are run with.
+ *
  * @since 0.1.0
  * @category models
  */
@@ -391,6 +489,17 @@ export const toToolkit = <const T extends ReadonlyArray<Tool.Any>, Mode extends 
 /**
  * Writes messages as a prompt. What a prompt has no place for travels in its options and comes back with `fromPrompt`. The
  * left side names what a prompt cannot hold, such as an image in a system message.
+ *
+ * @example
+ * ```ts
+ * import { Message } from "@allm/core"
+ * import { EffectAi } from "@allm/effect-ai"
+ * import { Either } from "effect"
+ *
+ * const prompt = Either.getOrThrow(EffectAi.toPrompt([Message.system("Be brief."), Message.user("Hi")]))
+ *
+ * assert.deepStrictEqual(prompt.content.map(({ role }) => role), ["system", "user"])
+ * ```
  *
  * @since 0.1.0
  * @category encoding

@@ -98,6 +98,22 @@ export const protocol = (config: Config = {}): HttpAdapter.Protocol => {
 /**
  * Provides an adapter for Gemini.
  *
+ * @example
+ * ```ts
+ * import { Engine } from "@allm/core"
+ * import { Google } from "@allm/google"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { Effect, Layer, Redacted } from "effect"
+ *
+ * const Assistant = Engine.layer({ maxTurns: 3 }).pipe(
+ *   Layer.provide(Google.layer({ apiKey: Redacted.make("a key") })),
+ *   Layer.provide(FetchHttpClient.layer)
+ * )
+ * const named = Effect.map(Engine.Engine, ({ adapter }) => adapter.name)
+ *
+ * assert.strictEqual(Effect.runSync(Effect.provide(named, Assistant)), "google")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -133,6 +149,28 @@ export const layerConfig = (
 /**
  * Provides an engine on Gemini: settings of the provider and of the engine in one.
  *
+ * @example
+ * ```ts
+ * import { Allm } from "@allm/core"
+ * import { Google } from "@allm/google"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Redacted } from "effect"
+ *
+ * // A client that answers at once; elsewhere it is FetchHttpClient.layer.
+ * const client = HttpClient.make((request) =>
+ *   Effect.succeed(HttpClientResponse.fromWeb(request, Response.json({
+ *     candidates: [{ content: { parts: [{ text: "Hello" }] }, finishReason: "STOP" }]
+ *   })))
+ * )
+ *
+ * const program = Effect.map(Allm.generate("Hi"), (response) => response.outputText).pipe(
+ *   Effect.provide(Google.engine({ apiKey: Redacted.make("a key"), model: "gemini-3-flash" })),
+ *   Effect.provideService(HttpClient.HttpClient, client)
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -150,6 +188,26 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
 /**
  * Provides an engine on Gemini, with its key read from `Config`.
  *
+ * @example
+ * ```ts
+ * import { Engine } from "@allm/core"
+ * import { Google } from "@allm/google"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { ConfigProvider, Effect, Layer } from "effect"
+ *
+ * const Assistant = Layer.provide(
+ *   Google.engineConfig({ model: "gemini-3-flash", maxTurns: 3 }),
+ *   FetchHttpClient.layer
+ * )
+ *
+ * const model = Effect.map(Engine.Engine, ({ settings }) => settings.model).pipe(
+ *   Effect.provide(Assistant),
+ *   Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["GEMINI_API_KEY", "a key"]])))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(model), "gemini-3-flash")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -166,6 +224,31 @@ export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never,
 
 /**
  * Runs an effect with another key, for servers that act for many people.
+ *
+ * @example
+ * ```ts
+ * import { Allm } from "@allm/core"
+ * import { Google } from "@allm/google"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Redacted } from "effect"
+ *
+ * const seen: Array<string | undefined> = []
+ * const client = HttpClient.make((request) => {
+ *   seen.push(request.headers["x-goog-api-key"])
+ *   const answer = Response.json({ candidates: [{ finishReason: "STOP" }] })
+ *   return Effect.succeed(HttpClientResponse.fromWeb(request, answer))
+ * })
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   Google.withApiKey(Redacted.make("theirs")),
+ *   Effect.provide(Google.engine({ apiKey: Redacted.make("ours"), model: "gemini-3-flash" })),
+ *   Effect.provideService(HttpClient.HttpClient, client)
+ * )
+ *
+ * await Effect.runPromise(program)
+ *
+ * assert.deepStrictEqual(seen, ["theirs"])
+ * ```
  *
  * @since 0.1.0
  * @category running

@@ -86,6 +86,18 @@ const keys: ReadonlyArray<keyof Config> = [
 /**
  * The Responses API as a protocol, for whoever wants to adapt it.
  *
+ * @example
+ * ```ts
+ * import { Message, Request } from "@allm/core"
+ * import { OpenAi } from "@allm/openai"
+ * import { Either } from "effect"
+ *
+ * const request = Request.make({ model: "gpt-5-mini", messages: [Message.user("Hi")] })
+ * const written = Either.getOrThrow(OpenAi.protocol().encode(request))
+ *
+ * assert.strictEqual(written.url, "https://api.openai.com/v1/responses")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -124,6 +136,22 @@ export const protocol = (config: Config = {}): HttpAdapter.Protocol => {
 /**
  * Provides OpenAI as the adapter.
  *
+ * @example
+ * ```ts
+ * import { Engine } from "@allm/core"
+ * import { OpenAi } from "@allm/openai"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { Effect, Layer, Redacted } from "effect"
+ *
+ * const Assistant = Engine.layer({ maxTurns: 3 }).pipe(
+ *   Layer.provide(OpenAi.layer({ apiKey: Redacted.make("a key") })),
+ *   Layer.provide(FetchHttpClient.layer)
+ * )
+ * const named = Effect.map(Engine.Engine, ({ adapter }) => adapter.name)
+ *
+ * assert.strictEqual(Effect.runSync(Effect.provide(named, Assistant)), "openai")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -133,6 +161,21 @@ export const layer = (config: Config = {}): Layer.Layer<Adapter.Adapter, never, 
 /**
  * Provides OpenAI as the adapter, with settings from `Config`. The key is `OPENAI_API_KEY` unless another is given; a
  * server of one's own, with a `baseUrl`, may do without.
+ *
+ * @example
+ * ```ts
+ * import { Adapter } from "@allm/core"
+ * import { OpenAi } from "@allm/openai"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { ConfigProvider, Effect, Layer } from "effect"
+ *
+ * const named = Effect.map(Adapter.Adapter, (adapter) => adapter.name).pipe(
+ *   Effect.provide(Layer.provide(OpenAi.layerConfig(), FetchHttpClient.layer)),
+ *   Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["OPENAI_API_KEY", "a key"]])))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(named), "openai")
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -191,6 +234,26 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
 /**
  * Provides an engine on OpenAI, with its settings from `Config`, as `layerConfig` reads them.
  *
+ * @example
+ * ```ts
+ * import { Engine } from "@allm/core"
+ * import { OpenAi } from "@allm/openai"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { ConfigProvider, Effect, Layer } from "effect"
+ *
+ * const Assistant = Layer.provide(
+ *   OpenAi.engineConfig({ model: "gpt-5-mini", maxTurns: 3 }),
+ *   FetchHttpClient.layer
+ * )
+ *
+ * const model = Effect.map(Engine.Engine, ({ settings }) => settings.model).pipe(
+ *   Effect.provide(Assistant),
+ *   Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["OPENAI_API_KEY", "a key"]])))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(model), "gpt-5-mini")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -207,6 +270,30 @@ export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never,
 
 /**
  * Runs an effect with another key: for servers that act for many people.
+ *
+ * @example
+ * ```ts
+ * import { Allm } from "@allm/core"
+ * import { OpenAi } from "@allm/openai"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Redacted } from "effect"
+ *
+ * const seen: Array<string | undefined> = []
+ * const client = HttpClient.make((request) => {
+ *   seen.push(request.headers["authorization"])
+ *   return Effect.succeed(HttpClientResponse.fromWeb(request, Response.json({ status: "completed", output: [] })))
+ * })
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   OpenAi.withApiKey(Redacted.make("theirs")),
+ *   Effect.provide(OpenAi.engine({ apiKey: Redacted.make("ours"), model: "gpt-5-mini" })),
+ *   Effect.provideService(HttpClient.HttpClient, client)
+ * )
+ *
+ * await Effect.runPromise(program)
+ *
+ * assert.deepStrictEqual(seen, ["Bearer theirs"])
+ * ```
  *
  * @since 0.1.0
  * @category running

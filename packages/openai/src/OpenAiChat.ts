@@ -86,6 +86,18 @@ const keys: ReadonlyArray<keyof Config> = [
 /**
  * Chat Completions as a protocol, for whoever wants to adapt it.
  *
+ * @example
+ * ```ts
+ * import { Message, Request } from "@allm/core"
+ * import { OpenAiChat } from "@allm/openai"
+ * import { Either } from "effect"
+ *
+ * const request = Request.make({ model: "gpt-5-mini", messages: [Message.user("Hi")] })
+ * const written = Either.getOrThrow(OpenAiChat.protocol().encode(request))
+ *
+ * assert.strictEqual(written.url, "https://api.openai.com/v1/chat/completions")
+ * ```
+ *
  * @since 0.1.0
  * @category constructors
  */
@@ -125,6 +137,22 @@ const isOpenAi = ({ apiVersion, baseUrl }: Config): boolean => baseUrl === undef
 
 /**
  * Provides a server that speaks Chat Completions as the adapter.
+ *
+ * @example
+ * ```ts
+ * import { Engine } from "@allm/core"
+ * import { OpenAiChat } from "@allm/openai"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { Effect, Layer, Redacted } from "effect"
+ *
+ * const Assistant = Engine.layer({ maxTurns: 3 }).pipe(
+ *   Layer.provide(OpenAiChat.layer({ apiKey: Redacted.make("a key") })),
+ *   Layer.provide(FetchHttpClient.layer)
+ * )
+ * const named = Effect.map(Engine.Engine, ({ adapter }) => adapter.name)
+ *
+ * assert.strictEqual(Effect.runSync(Effect.provide(named, Assistant)), "openai-chat")
+ * ```
  *
  * @since 0.1.0
  * @category layers
@@ -177,6 +205,28 @@ export const layerConfig = (
 /**
  * Provides an engine on such a server: the settings of both in one place.
  *
+ * @example
+ * ```ts
+ * import { Allm } from "@allm/core"
+ * import { OpenAiChat } from "@allm/openai"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Redacted } from "effect"
+ *
+ * // A client that answers at once; elsewhere it is FetchHttpClient.layer.
+ * const client = HttpClient.make((request) =>
+ *   Effect.succeed(HttpClientResponse.fromWeb(request, Response.json({
+ *     choices: [{ message: { content: "Hello" }, finish_reason: "stop" }]
+ *   })))
+ * )
+ *
+ * const program = Effect.map(Allm.generate("Hi"), (response) => response.outputText).pipe(
+ *   Effect.provide(OpenAiChat.engine({ apiKey: Redacted.make("a key"), model: "llama-4", baseUrl: "http://localhost:8080/v1" })),
+ *   Effect.provideService(HttpClient.HttpClient, client)
+ * )
+ *
+ * assert.strictEqual(await Effect.runPromise(program), "Hello")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -194,6 +244,26 @@ export const engine = <T extends Tool.Any = never, RE = never, RH = never, RP = 
 /**
  * Provides an engine on such a server, with its settings from `Config`, as `layerConfig` reads them.
  *
+ * @example
+ * ```ts
+ * import { Engine } from "@allm/core"
+ * import { OpenAiChat } from "@allm/openai"
+ * import { FetchHttpClient } from "@effect/platform"
+ * import { ConfigProvider, Effect, Layer } from "effect"
+ *
+ * const Assistant = Layer.provide(
+ *   OpenAiChat.engineConfig({ model: "gpt-5-mini", maxTurns: 3 }),
+ *   FetchHttpClient.layer
+ * )
+ *
+ * const model = Effect.map(Engine.Engine, ({ settings }) => settings.model).pipe(
+ *   Effect.provide(Assistant),
+ *   Effect.withConfigProvider(ConfigProvider.fromMap(new Map([["OPENAI_API_KEY", "a key"]])))
+ * )
+ *
+ * assert.strictEqual(Effect.runSync(model), "gpt-5-mini")
+ * ```
+ *
  * @since 0.1.0
  * @category layers
  */
@@ -210,6 +280,32 @@ export const engineConfig = <T extends Tool.Any = never, RE = never, RH = never,
 
 /**
  * Runs an effect with another key: for servers that act for many people. A server with a name of its own is meant by that.
+ *
+ * @example
+ * ```ts
+ * import { Allm } from "@allm/core"
+ * import { OpenAiChat } from "@allm/openai"
+ * import { HttpClient, HttpClientResponse } from "@effect/platform"
+ * import { Effect, Redacted } from "effect"
+ *
+ * const seen: Array<string | undefined> = []
+ * const client = HttpClient.make((request) => {
+ *   seen.push(request.headers["authorization"])
+ *   return Effect.succeed(HttpClientResponse.fromWeb(request, Response.json({
+ *     choices: [{ message: { content: "Hello" }, finish_reason: "stop" }]
+ *   })))
+ * })
+ *
+ * const program = Allm.generate("Hi").pipe(
+ *   OpenAiChat.withApiKey(Redacted.make("theirs")),
+ *   Effect.provide(OpenAiChat.engine({ apiKey: Redacted.make("ours"), model: "gpt-5-mini" })),
+ *   Effect.provideService(HttpClient.HttpClient, client)
+ * )
+ *
+ * await Effect.runPromise(program)
+ *
+ * assert.deepStrictEqual(seen, ["Bearer theirs"])
+ * ```
  *
  * @since 0.1.0
  * @category running
