@@ -18,9 +18,11 @@ if (asked === undefined) {
     if (chosen() !== undefined && scripted.includes(name)) {
       console.error(`${name} moves the clock by hand, and stays scripted.`)
     }
-    // ctrl-c is for the example.
+    // A terminal sends ctrl-c to both: the example ends by itself, and this one after it.
     process.on("SIGINT", () => {})
-    process.exitCode = await run(name, { args })
+    const stop = new AbortController()
+    process.on("SIGTERM", () => stop.abort())
+    process.exitCode = await run(name, { args, signal: stop.signal })
   } else {
     console.error(found.length === 0 ? `There is no example ${asked}. There are:\n` : `${asked} may be one of:\n`)
     list(found.length === 0 ? examples : found, console.error)

@@ -33,7 +33,7 @@ export const find = (text) => {
 }
 
 /** Runs an example, on the model that ALLM_MODEL names if any, and gives its exit code. */
-export const run = (name, { args = [], env = {}, timeout, stdin = "inherit" } = {}) => {
+export const run = (name, { args = [], env = {}, timeout, signal, stdin = "inherit" } = {}) => {
   const hook = scripted.includes(name) ? [] : ["--import", join(root, "examples/live/hook.mjs")]
   const command = existsSync(testOf(name))
     ? [join(root, "node_modules/vitest/vitest.mjs"), "run", "--project", "examples", testOf(name)]
@@ -43,10 +43,11 @@ export const run = (name, { args = [], env = {}, timeout, stdin = "inherit" } = 
       cwd: root,
       stdio: [stdin, "inherit", "inherit"],
       env: { ...process.env, ...env },
-      timeout
+      timeout,
+      signal
     })
     child.on("error", (error) => {
-      console.error(String(error))
+      if (!signal?.aborted) console.error(String(error))
       resolve(1)
     })
     child.on("close", (code) => resolve(code ?? 1))

@@ -17,46 +17,41 @@ const options = { tools: [getWeather], maxTurns: 5 }
 const call = (id: string, city: string) => Fake.toolCall({ id, name: "get_weather", arguments: { city } })
 
 // `engineConfig` reads the key of its provider: OPENAI_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY.
-const engines: {
-  readonly [provider: string]: (
-    model: string
-  ) => Layer.Layer<Engine.Engine, ConfigError.ConfigError, HttpClient.HttpClient>
-} = {
-  openai: (model) => OpenAi.engineConfig({ ...options, model }),
-  "openai-chat": (model) => OpenAiChat.engineConfig({ ...options, model }),
-  anthropic: (model) => Anthropic.engineConfig({ ...options, model }),
-  google: (model) => Google.engineConfig({ ...options, model }),
-  ollama: (model) => OpenAiChat.engine({ ...options, model, baseUrl: "http://localhost:11434/v1" }),
-  fake: (model) =>
-    Fake.engine({
-      ...options,
-      model,
-      scripts: [
-        [call("call_0", "Oslo"), call("call_1", "Rome"), Fake.finish("tool_calls")],
-        [Fake.text("Both are "), Fake.text("clear."), Fake.usage({ totalTokens: 42 }), Fake.finish("stop")]
-      ]
-    })
+const engines: Record<string, Layer.Layer<Engine.Engine, ConfigError.ConfigError, HttpClient.HttpClient>> = {
+  openai: OpenAi.engineConfig(options),
+  "openai-chat": OpenAiChat.engineConfig(options),
+  anthropic: Anthropic.engineConfig(options),
+  google: Google.engineConfig(options),
+  ollama: OpenAiChat.engine({ ...options, baseUrl: "http://localhost:11434/v1" }),
+  fake: Fake.engine({
+    ...options,
+    scripts: [
+      [call("call_0", "Oslo"), call("call_1", "Rome"), Fake.finish("tool_calls")],
+      [Fake.text("Both are "), Fake.text("clear."), Fake.usage({ totalTokens: 42 }), Fake.finish("stop")]
+    ]
+  })
 }
 
-const program = Stream.runForEach(Allm.stream("How is the weather in Oslo and in Rome?"), (event) => {
-  switch (event._tag) {
-    case "ToolExecutionStarted":
-      return Console.log(`calls ${event.toolName} ${JSON.stringify(event.arguments)}`)
-    case "TextDelta":
-      return Console.log(`says "${event.delta}"`)
-    case "ChatCompleted":
-      return Console.log(`${event.result.haltedReason}, ${event.result.usage.totalTokens} tokens`)
-    default:
-      return Effect.void
-  }
-})
+const chat = (model: string) =>
+  Stream.runForEach(Allm.stream("How is the weather in Oslo and in Rome?", { model }), (event) => {
+    switch (event._tag) {
+      case "ToolExecutionStarted":
+        return Console.log(`calls ${event.toolName} ${JSON.stringify(event.arguments)}`)
+      case "TextDelta":
+        return Console.log(`says "${event.delta}"`)
+      case "ChatCompleted":
+        return Console.log(`${event.result.haltedReason}, ${event.result.usage.totalTokens} tokens`)
+      default:
+        return Effect.void
+    }
+  })
 
-// As in `ALLM_MODEL=google/gemini-flash-latest`.
-const Assistant = Layer.unwrapEffect(Effect.gen(function*() {
+const program = Effect.gen(function*() {
+  // As in `ALLM_MODEL=google/gemini-flash-latest`.
   const chosen = yield* Config.withDefault(Config.string("ALLM_MODEL"), "fake/scripted")
   const [provider = "", ...model] = chosen.split("/")
-  return engines[provider]?.(model.join("/")) ??
-    Layer.die(`no ${provider}; there are ${Object.keys(engines).join(", ")}`)
-}))
+  const engine = engines[provider] ?? Layer.die(`no ${provider}; there are ${Object.keys(engines).join(", ")}`)
+  yield* Effect.provide(chat(model.join("/")), engine)
+})
 
-Effect.runPromise(program.pipe(Effect.provide(Assistant), Effect.provide(FetchHttpClient.layer)))
+Effect.runPromise(Effect.provide(program, FetchHttpClient.layer))
