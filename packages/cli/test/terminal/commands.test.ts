@@ -175,4 +175,15 @@ describe.concurrent("allm sessions and allm replay", { timeout: 90_000 }, () => 
       assert.isTrue(terminal.cells().flat().some(({ foreground }) => foreground !== undefined))
     }
   })
+
+  it("plays a session back as it happened, and gives the terminal back at Ctrl-C", async () => {
+    using world = World.make()
+    await world.run(["run", "demo", "Try the flaky tool. What is 6 * 7?"])
+    await using terminal = await world.open(["replay", "--live"], { rows: 40 })
+    await terminal.until(/flaky +█/)
+    assert.isFalse(terminal.cursor().visible)
+    terminal.key("ctrl-c")
+    assert.deepStrictEqual(await terminal.exit, { code: 130, signal: undefined })
+    assert.isTrue(terminal.cursor().visible)
+  })
 })
