@@ -10,7 +10,7 @@ describe.concurrent("allm chat in a window", { timeout: 90_000 }, () => {
   it("of 30 columns breaks no line itself, and leaves nothing of its old frames behind", async () => {
     using world = World.make()
     await using terminal = await world.open([...chat, busy], { columns: 30, rows: 50 })
-    await terminal.until(new RegExp(`^${spinner.source} slow`, "mu"))
+    await terminal.until(new RegExp(`^${spinner.source} slow +\\d\\.\\d s █+░* \\d of 6$`, "mu"))
     const end = await terminal.until(ready)
 
     assert.deepStrictEqual(terminal.broken(), [])
