@@ -500,7 +500,7 @@ describe("commands", () => {
         yield* talk.enter("/quit")
 
         assert.strictEqual(yield* talk.code, 0)
-        assert.match(talk.screen.tail(1)[0]!, /^To come back: allm chat --session \S+$/)
+        assert.match(talk.screen.text, /\nTo come back:\n {2}allm chat --session \S+$/)
       })))
 })
 
@@ -755,7 +755,7 @@ describe("plain output", () => {
         yield* pass(200)
 
         assert.strictEqual(yield* talk.code, 3)
-        assert.match(talk.writes.at(-1)!, /^1 thing left to answer\. To come back: allm chat --session \S+\n$/)
+        assert.match(talk.writes.at(-1)!, /^1 thing left to answer\. To come back:\n {2}allm chat --session \S+\n$/)
         assert.strictEqual((yield* onlySession).status, "awaiting_user")
       })))
 

@@ -34,6 +34,7 @@ const ready: State = { word: "ready", symbol: "·", style: "dim" }
 const running: State = { word: "running", symbol: "", style: "cyan" }
 const done: State = { word: "done", symbol: "✓", style: "green" }
 const paused = (word: string): State => ({ word, symbol: "■", style: "yellow" })
+const crashed = "crashed"
 const failed = (word: string): State => ({ word, symbol: "✗", style: "red" })
 
 // Nobody reads more of it in a line.
@@ -76,6 +77,16 @@ export const add = (rows: ReadonlyArray<Row>, event: Event, now: number): Readon
         ...detailOf(result)
       }))
     }
+    case "ToolResultEncoded":
+      return change(
+        rows,
+        event.toolCallId,
+        ({ detail, state }) =>
+          state.word === crashed && detail !== "" && !event.content.includes(detail)
+            // Whoever reads it here may believe that the model has read it, too.
+            ? { detail: `for you only: ${detail}` }
+            : {}
+      )
     case "ToolHalt":
       return event.reason === "approval"
         ? change(rows, event.toolCallId, () => ({ state: paused("asks"), endedAt: now }))
@@ -174,7 +185,7 @@ const stateOf = (result: ToolOutcome | ToolError.ToolError): State => {
       return paused("halts")
     case "HandlerRaised":
     case "HandlerExit":
-      return failed("crashed")
+      return failed(crashed)
     case "InvalidArguments":
       return failed("refused")
     case "NotFound":
