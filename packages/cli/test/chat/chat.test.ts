@@ -92,6 +92,22 @@ describe("a turn", () => {
         })
     ))
 
+  it.effect("says that the calls of an answer that was cut off are not run", () =>
+    talking(
+      {
+        scripts: [[Fake.toolCall({ id: "c1", name: "quick", arguments: {} }), Fake.finish("length")]],
+        tools: [tool("quick", () => Effect.succeed("quickly"))]
+      },
+      {},
+      (talk) =>
+        Effect.gen(function*() {
+          yield* talk.enter("Go")
+          yield* pass(1_000)
+          assert.match(talk.screen.text, / ■ not run +quick/)
+          assert.include(talk.screen.text, "cut off: the answer was too long")
+        })
+    ))
+
   it.effect("keeps log lines out of the picture", () =>
     talking(
       {
