@@ -8,6 +8,8 @@ import * as ValidationError from "@effect/cli/ValidationError"
 import type * as NodeContext from "@effect/platform-node/NodeContext"
 import type { Teardown } from "@effect/platform/Runtime"
 import * as Cause from "effect/Cause"
+import * as Config from "effect/Config"
+import type { ConfigError } from "effect/ConfigError"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -20,6 +22,7 @@ import { run as runCommand } from "./internal/commands/run.ts"
 import { sessions } from "./internal/commands/sessions.ts"
 import { withPlainConsole } from "./internal/console.ts"
 import * as Ending from "./internal/exit.ts"
+import * as Help from "./internal/help.ts"
 
 const { version } = createRequire(import.meta.url)("../package.json") as { readonly version: string }
 
@@ -32,6 +35,12 @@ const { version } = createRequire(import.meta.url)("../package.json") as { reado
 export const command = Command.make("allm").pipe(
   Command.withDescription("Chats with tools in the terminal, runs agents, keeps and replays sessions."),
   Command.withSubcommands([chat, runCommand, sessions, replay])
+)
+
+const pages = Help.root(
+  "allm",
+  command.descriptor,
+  [chat, runCommand, sessions, replay].map(({ descriptor }) => descriptor)
 )
 
 const parsed = Command.run(command, { name: "allm", version, executable: "allm" })
@@ -57,7 +66,10 @@ const parsed = Command.run(command, { name: "allm", version, executable: "allm" 
  * @category running
  */
 export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, NodeContext.NodeContext> =>
-  parsed(argv).pipe(
+  Option.match(Help.asked(pages, argv.slice(2)), {
+    onNone: () => parsed(argv),
+    onSome: described
+  }).pipe(
     Effect.as(Ending.codes.done),
     Effect.catchAllCause((cause) =>
       Cause.isInterruptedOnly(cause) ? Effect.interrupt : Option.match(Cause.failureOption(cause), {
@@ -67,6 +79,15 @@ export const run = (argv: ReadonlyArray<string>): Effect.Effect<number, never, N
     ),
     withPlainConsole({ log: process.stdout.isTTY, error: process.stderr.isTTY })
   )
+
+// Wider than that, lines are hard to read.
+const widest = 100
+
+const described = (place: Help.Place): Effect.Effect<void, ConfigError> =>
+  Effect.flatMap(Config.withDefault(Config.string("NO_COLOR"), ""), (noColour) => {
+    const width = Math.min(widest, process.stdout.columns || 80)
+    return Console.log(Help.page(place, { width, colour: noColour === "" }))
+  })
 
 const explained = (error: { readonly message: string } | ValidationError.ValidationError): Effect.Effect<number> => {
   // Its message has been printed.

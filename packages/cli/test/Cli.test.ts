@@ -36,7 +36,9 @@ describe("run", () => {
       const { code, printed } = yield* allm("--help")
 
       assert.strictEqual(code, 0)
-      for (const name of ["chat", "run", "sessions", "replay"]) assert.include(printed, `- ${name}`)
+      for (const name of ["chat", "run", "sessions", "replay"]) {
+        assert.match(printed, new RegExp(`^  ${name} +\\S`, "m"))
+      }
       if (!process.stdout.isTTY) assert.notInclude(printed, "\u001b")
     }))
 

@@ -92,6 +92,22 @@ describe("a turn", () => {
         })
     ))
 
+  it.effect("says that the calls of an answer that was cut off are not run", () =>
+    talking(
+      {
+        scripts: [[Fake.toolCall({ id: "c1", name: "quick", arguments: {} }), Fake.finish("length")]],
+        tools: [tool("quick", () => Effect.succeed("quickly"))]
+      },
+      {},
+      (talk) =>
+        Effect.gen(function*() {
+          yield* talk.enter("Go")
+          yield* pass(1_000)
+          assert.match(talk.screen.text, / ■ not run +quick/)
+          assert.include(talk.screen.text, "cut off: the answer was too long")
+        })
+    ))
+
   it.effect("keeps log lines out of the picture", () =>
     talking(
       {
@@ -500,7 +516,7 @@ describe("commands", () => {
         yield* talk.enter("/quit")
 
         assert.strictEqual(yield* talk.code, 0)
-        assert.match(talk.screen.tail(1)[0]!, /^To come back: allm chat --session \S+$/)
+        assert.match(talk.screen.text, /\nTo come back:\n {2}allm chat --session \S+$/)
       })))
 })
 
@@ -755,7 +771,7 @@ describe("plain output", () => {
         yield* pass(200)
 
         assert.strictEqual(yield* talk.code, 3)
-        assert.match(talk.writes.at(-1)!, /^1 thing left to answer\. To come back: allm chat --session \S+\n$/)
+        assert.match(talk.writes.at(-1)!, /^1 thing left to answer\. To come back:\n {2}allm chat --session \S+\n$/)
         assert.strictEqual((yield* onlySession).status, "awaiting_user")
       })))
 

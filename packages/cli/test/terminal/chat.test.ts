@@ -25,7 +25,7 @@ describe.concurrent("allm chat in a terminal", { timeout: 90_000 }, () => {
         ["slow", /✓ done +slow +3\.\d s/],
         ["stubborn", /✗ timed out +stubborn +2\.\d s +over 2\.0 s/],
         ["flaky", /✓ done +flaky +\d\.\d s +\{"attempts":3\}/],
-        ["broken", /✗ crashed +broken +\d\.\d s +no route to db/]
+        ["broken", /✗ crashed +broken +\d\.\d s +for you only: no route to db/]
       ] as const
     ) {
       assert.match(rowsOf(end, tool).join("\n"), row)

@@ -13,11 +13,27 @@ const linesOf = (text: string) => text.split("\n").filter((line) => line !== "")
 describe.concurrent("allm", { timeout: 90_000 }, () => {
   it("says what it can do, and which version it is", async () => {
     using world = World.make()
-    const help = await world.run(["--help"])
+    const help = await world.run([])
     assert.strictEqual(help.code, 0)
-    for (const name of ["chat", "run", "sessions", "replay"]) assert.include(help.stdout, name)
+    for (const name of ["chat", "run", "sessions", "replay"]) {
+      assert.match(help.stdout, new RegExp(`^  ${name} +\\S`, "m"))
+    }
     const version = await world.run(["--version"])
     assert.match(version.stdout, /^\d+\.\d+\.\d+\s*$/)
+  })
+
+  it("describes each command on a page that fits the window", async () => {
+    using world = World.make()
+    const resume = await world.run(["sessions", "resume", "-h"])
+    assert.match(resume.stdout, /^allm sessions resume \[options\] <id>\n/)
+    assert.match(resume.stdout, /^ {2}-m, --model provider\/name +\S/m)
+    const list = await world.run(["help", "sessions"])
+    assert.match(list.stdout, /\n {2}list +[^]*\n {2}show +[^]*\n {2}resume +[^]*\n {2}delete +/)
+
+    await using terminal = await world.open(["chat", "--help"], { columns: 36, rows: 60 })
+    assert.strictEqual((await terminal.exit).code, 0)
+    assert.match(terminal.history(), /^allm chat \[options\]/)
+    assert.deepStrictEqual(terminal.broken(), [])
   })
 
   for (
@@ -158,5 +174,16 @@ describe.concurrent("allm sessions and allm replay", { timeout: 90_000 }, () => 
       assert.deepStrictEqual(terminal.broken(), [])
       assert.isTrue(terminal.cells().flat().some(({ foreground }) => foreground !== undefined))
     }
+  })
+
+  it("plays a session back as it happened, and gives the terminal back at Ctrl-C", async () => {
+    using world = World.make()
+    await world.run(["run", "demo", "Try the flaky tool. What is 6 * 7?"])
+    await using terminal = await world.open(["replay", "--live"], { rows: 40 })
+    await terminal.until(/flaky +█/)
+    assert.isFalse(terminal.cursor().visible)
+    terminal.key("ctrl-c")
+    assert.deepStrictEqual(await terminal.exit, { code: 130, signal: undefined })
+    assert.isTrue(terminal.cursor().visible)
   })
 })

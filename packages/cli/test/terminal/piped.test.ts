@@ -17,6 +17,7 @@ describe.concurrent("allm chat behind pipes", { timeout: 90_000 }, () => {
     assert.strictEqual(readFileSync(join(world.directory, "note.txt"), "utf8"), "hi\n")
     assert.notInclude(stdout, "\x1b")
     assert.notMatch(stdout, spinner)
+    assert.notMatch(stdout, / $/m)
   })
 
   it("ends with 3 when something waits for a person, and the next one goes on there", async () => {

@@ -10,7 +10,7 @@ describe.concurrent("allm chat in a window", { timeout: 90_000 }, () => {
   it("of 30 columns breaks no line itself, and leaves nothing of its old frames behind", async () => {
     using world = World.make()
     await using terminal = await world.open([...chat, busy], { columns: 30, rows: 50 })
-    await terminal.until(new RegExp(`^${spinner.source} slow`, "mu"))
+    await terminal.until(new RegExp(`^${spinner.source} slow +\\d\\.\\d s █+░* \\d of 6$`, "mu"))
     const end = await terminal.until(ready)
 
     assert.deepStrictEqual(terminal.broken(), [])
@@ -72,6 +72,28 @@ describe.concurrent("allm chat in a window", { timeout: 90_000 }, () => {
     await terminal.until(readyAfter(/answered: *\n?日本x語/))
     assert.deepStrictEqual(terminal.broken(), [])
     for (const row of terminal.history().split("\n")) assert.isAtMost(stringWidth(row), 32)
+  })
+
+  it("takes a line that is longer than it is wide, and pasted lines as one", async () => {
+    using world = World.make()
+    await using terminal = await world.open([...chat, "hi"], { columns: 40, rows: 50 })
+    await terminal.until(ready)
+    const long = "a very long line that goes over the end of the row, and over the next, too"
+    terminal.type(long)
+    await terminal.until((terminal) => terminal.screen().replaceAll("\n", "").endsWith(`› ${long}`))
+    for (let i = 0; i < 5; i++) terminal.key("left")
+    terminal.type("\x1b[200~ that is\nlong\x1b[201~")
+    await terminal.until((terminal) =>
+      terminal.screen().replaceAll("\n", "").endsWith("over the next that is⏎long, too")
+    )
+    terminal.key("ctrl-a")
+    terminal.key("ctrl-k")
+    const cleared = await terminal.until(ready)
+    assert.notInclude(cleared, "long line", "nothing is left of a line that was taken back")
+    terminal.type("\x1b[200~What is 6 * 7?\nWhat is 7 * 7?\x1b[201~")
+    await terminal.until(/7\?⏎What is/)
+    terminal.key("enter")
+    await terminal.until(readyAfter(/6 \* 7 is 42[^]*7 \* 7 is 49/))
   })
 
   it("without colours (NO_COLOR) still draws", async () => {

@@ -19,6 +19,8 @@ export interface Row {
   readonly detail: string
   /** Whether the detail is no news: what the model wrote, or what only an operator cares for. */
   readonly isAside: boolean
+  /** How much of it is done, while that is known. */
+  readonly share?: number | undefined
 }
 
 export interface State {
@@ -32,6 +34,7 @@ const ready: State = { word: "ready", symbol: "·", style: "dim" }
 const running: State = { word: "running", symbol: "", style: "cyan" }
 const done: State = { word: "done", symbol: "✓", style: "green" }
 const paused = (word: string): State => ({ word, symbol: "■", style: "yellow" })
+const crashed = "crashed"
 const failed = (word: string): State => ({ word, symbol: "✗", style: "red" })
 
 // Nobody reads more of it in a line.
@@ -64,15 +67,26 @@ export const add = (rows: ReadonlyArray<Row>, event: Event, now: number): Readon
         ...(row.detail === "" ? { detail: short(textOf(event.arguments)) } : {})
       }))
     case "ToolProgress":
-      return change(rows, event.toolCallId, () => ({ detail: progressOf(event.value), isAside: false }))
+      return change(rows, event.toolCallId, () => ({ ...progressOf(event.value), isAside: false }))
     case "ToolExecutionCompleted": {
       const { result } = event
       return upsert(rows, event.toolCallId, event.toolName, () => ({
         state: stateOf(result),
         endedAt: now,
+        share: undefined,
         ...detailOf(result)
       }))
     }
+    case "ToolResultEncoded":
+      return change(
+        rows,
+        event.toolCallId,
+        ({ detail, state }) =>
+          state.word === crashed && detail !== "" && !event.content.includes(detail)
+            // Whoever reads it here may believe that the model has read it, too.
+            ? { detail: `for you only: ${detail}` }
+            : {}
+      )
     case "ToolHalt":
       return event.reason === "approval"
         ? change(rows, event.toolCallId, () => ({ state: paused("asks"), endedAt: now }))
@@ -121,7 +135,7 @@ export const lines = (
 ): ReadonlyArray<string> => {
   const hasWords = options.width >= roomForWords
   const widest = Math.min(24, Math.max(...rows.map(({ tool }) => Style.widthOf(tool))))
-  return rows.map(({ detail, endedAt, isAside, startedAt, state, tool }) => {
+  return rows.map(({ detail, endedAt, isAside, share, startedAt, state, tool }) => {
     const time = startedAt === undefined ? "" : Style.duration((endedAt ?? now) - startedAt)
     const symbol = state.symbol || spinner(now)
     const isPlain = state === running || state === done
@@ -129,6 +143,7 @@ export const lines = (
       { text: hasWords ? ` ${symbol} ${Style.pad(state.word, 10)} ` : `${symbol} `, style: state.style },
       { text: hasWords ? Style.pad(Style.cut(tool, widest), widest) : tool },
       { text: hasWords ? ` ${Style.padStart(time, 7)}  ` : ` ${time}${time === "" ? "" : " "}`, style: "dim" },
+      { text: bar(share, hasWords ? 12 : 6) },
       { text: isAside && detail === "{}" ? "" : detail, style: isAside ? "dim" : isPlain ? undefined : state.style }
     ], options)
   })
@@ -170,7 +185,7 @@ const stateOf = (result: ToolOutcome | ToolError.ToolError): State => {
       return paused("halts")
     case "HandlerRaised":
     case "HandlerExit":
-      return failed("crashed")
+      return failed(crashed)
     case "InvalidArguments":
       return failed("refused")
     case "NotFound":
@@ -248,17 +263,22 @@ export const textOf = (value: unknown): string => {
   return Either.getOrElse(Either.try(() => JSON.stringify(value) ?? String(value)), () => String(value))
 }
 
-const cells = 12
-
-/** A share of a whole as a bar, anything else as it is. */
-const progressOf = (value: unknown): string => {
-  if (!Predicate.isRecord(value)) return short(textOf(value))
+/** What a call tells of itself while it runs: a share of a whole, or anything else as it is. */
+const progressOf = (value: unknown): Pick<Row, "detail" | "share"> => {
+  const share = undefined
+  if (!Predicate.isRecord(value)) return { share, detail: short(textOf(value)) }
   const { done, message, of, total } = value
   const whole = of ?? total
   if (typeof done !== "number" || typeof whole !== "number" || !(whole > 0)) {
-    return short(typeof message === "string" ? message : textOf(value))
+    return { share, detail: short(typeof message === "string" ? message : textOf(value)) }
   }
-  const full = Math.max(0, Math.min(cells, Math.round(done / whole * cells)))
   const said = typeof message === "string" ? ` ${short(message)}` : ""
-  return `${"█".repeat(full)}${"░".repeat(cells - full)} ${done} of ${whole}${said}`
+  return { share: done / whole, detail: `${done} of ${whole}${said}` }
+}
+
+/** A share as a bar; where there is little room, as a short one. */
+const bar = (share: number | undefined, cells: number): string => {
+  if (share === undefined) return ""
+  const full = Math.max(0, Math.min(cells, Math.round(share * cells)))
+  return `${"█".repeat(full)}${"░".repeat(cells - full)} `
 }

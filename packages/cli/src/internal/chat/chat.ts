@@ -272,7 +272,10 @@ const answer = (state: State): Effect.Effect<Next, Failure, Needs> =>
       case "everything":
         return yield* drive(state, goOn(conversation(state)))
       case "left":
-        yield* say(dim(`Left open; /resume asks again, also later: ${state.options.comeBack(state.sessionId)}`))
+        yield* say(
+          dim("Left open; /resume asks again, also later:"),
+          ...Tell.command(state.options.comeBack(state.sessionId))
+        )
         return "line"
       case "end":
         return "leave"
@@ -327,7 +330,7 @@ const leave = (state: State): Effect.Effect<number, Failure, Needs> =>
     const open = Option.match(session, { onNone: () => [], onSome: waiting })
     if (Option.isSome(session)) {
       const left = open.length === 0 ? "" : `${Style.count(open.length, "thing")} left to answer. `
-      yield* say(dim(`${left}To come back: ${state.options.comeBack(state.sessionId)}`))
+      yield* say(dim(`${left}To come back:`), ...Tell.command(state.options.comeBack(state.sessionId)))
     }
     if (terminal.isInteractive) return codes.done
     return open.length > 0 ? codes.waits : state.hasFailed ? codes.failed : codes.done

@@ -7,6 +7,8 @@ import * as CallRows from "./callRows.ts"
 
 export class PlainView {
   private isInLine = false
+  private hasBegun = false
+  private blanks = ""
   private hasText = false
   private readonly startedAt = new Map<string, number>()
 
@@ -44,12 +46,21 @@ export class PlainView {
   newLine(): string {
     const end = this.isInLine ? "\n" : ""
     this.isInLine = false
+    this.hasBegun = false
+    this.blanks = ""
     return end
   }
 
   private text(delta: string): string {
-    const text = this.isInLine ? Style.clean(delta) : Style.clean(delta).trimStart()
-    if (text !== "") this.isInLine = !text.endsWith("\n")
+    const clean = this.blanks + Style.clean(delta)
+    const begun = this.hasBegun ? clean : clean.trimStart()
+    // Blanks are only written when something follows them in their line.
+    const text = begun.replace(/[ \t]+$/, "").replace(/[ \t]+\n/g, "\n")
+    this.blanks = /[ \t]*$/.exec(begun)?.[0] ?? ""
+    if (text !== "") {
+      this.hasBegun = true
+      this.isInLine = !text.endsWith("\n")
+    }
     return text
   }
 }

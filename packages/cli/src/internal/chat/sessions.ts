@@ -11,6 +11,7 @@ import { titleOf, waiting } from "../conversation.ts"
 import * as SessionIds from "../sessionIds.ts"
 import * as Style from "../terminal/style.ts"
 import { dim, say, Terminal } from "../terminal/terminal.ts"
+import * as Tell from "./tell.ts"
 
 /** A session, if it is stored by now. */
 export const find = (sessionId: string) =>
@@ -33,11 +34,8 @@ export const save = (sessionId: string, title: string, comeBack: (sessionId: str
       )
     }
     yield* say(
-      dim(
-        `Saved${title === "" ? "" : ` as "${Style.inOneLine(title)}"`}: ${sessionId}. To come back: ${
-          comeBack(sessionId)
-        }`
-      )
+      dim(`Saved${title === "" ? "" : ` as "${Style.inOneLine(title)}"`}: ${sessionId}. To come back:`),
+      ...Tell.command(comeBack(sessionId))
     )
   })
 

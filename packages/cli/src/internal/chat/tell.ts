@@ -58,6 +58,9 @@ export const suggestions = ({ suggestions }: Setting["agent"]): ReadonlyArray<Pa
 export const quoted = (word: string): string =>
   /^[\w./:@=+-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 
+/** A command line has a line of its own, to be copied. */
+export const command = (text: string): ReadonlyArray<Paragraph> => [{ ...dim(text), indent: 2 }]
+
 export const help: ReadonlyArray<Paragraph> = [
   ...Object.entries(commands).map(([name, text]) => ({ text, label: `/${name}`.padEnd(7), indent: 2 })),
   { text: "" },

@@ -56,6 +56,8 @@ export class TurnView {
         this.endText()
         break
       case "StepCompleted":
+        // Such as the calls of an answer that was cut off.
+        this.rows = CallRows.stop(this.rows, now)
         this.endStep()
         break
       default:
