@@ -27,7 +27,7 @@ describe("allm run", () => {
         assert.strictEqual(said, "I will call.")
         assert.sameMembers(told.slice(0, 2).map((line) => line.replace(/\d+\.\d s/, "T")), [
           "+ good done T: fine",
-          "x bad crashed T: password hunter2 (the model is not told)"
+          "x bad crashed T: password hunter2"
         ])
         assert.match(told[2] ?? "", /^session \d{8}-\d{6}-\w{4}, 2 calls, \d+\.\d s$/)
       })

@@ -224,10 +224,7 @@ const detailOf = (result: ToolOutcome | ToolError.ToolError): Detail => {
       return news(textOf(result.failure))
     case "HandlerRaised":
     case "HandlerExit":
-      // Whoever reads it here would think that the model reads it too.
-      return aside(
-        result.cause === undefined ? "" : `${messageOf(Cause.squash(result.cause))} (the model is not told)`
-      )
+      return aside(result.cause === undefined ? "" : messageOf(Cause.squash(result.cause)))
     case "InvalidArguments":
       return news(
         result.issues.map(({ message, path }) => path.length === 0 ? message : `${path.join(".")}: ${message}`).join(
