@@ -14,6 +14,8 @@ export default defineConfig({
     isolate: false,
     // For `describe.concurrent`, which only the tests that start processes use.
     maxConcurrency: availableParallelism(),
+    // One less than there are processors is the default: on two of them, half of the time nothing would be done.
+    maxWorkers: availableParallelism(),
     coverage: {
       provider: "v8",
       include: ["packages/*/src/**/*.ts"],

@@ -1,9 +1,10 @@
-import { build, transform } from "esbuild"
+import { transform } from "esbuild"
 import { execFile } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, beforeAll, describe, it } from "vitest"
+import { programOf, translate } from "../../scripts/programs.mjs"
 import { anchors, lead, links, parse } from "./markdown.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
@@ -73,34 +74,6 @@ const compile = async (): Promise<Map<string, Array<string>>> => {
   return errors
 }
 
-/**
- * Makes programs of all blocks that Node runs as they are. Starting each through tsx would translate the packages anew for
- * every one of them, which takes twice as long as running it.
- */
-const bundle = () =>
-  build({
-    entryPoints: blocks.map(({ file }) => join(cache, file)),
-    outdir: programs,
-    outExtension: { ".js": ".mjs" },
-    bundle: true,
-    splitting: true,
-    format: "esm",
-    platform: "node",
-    target: "node20",
-    conditions: ["@allm/source"],
-    logLevel: "error",
-    plugins: [{
-      // Our own packages from their source, and Effect with them, whose many modules take long to load one by one. Those of
-      // others stay outside.
-      name: "others stay outside",
-      setup: ({ onResolve }) =>
-        onResolve({ filter: /^[^./]/ }, ({ path }) =>
-          /^(effect$|effect\/|@effect\/|@allm\/)/.test(path) ? undefined : { external: true })
-    }]
-  })
-
-const program = (file: string) => join(programs, file.replace(/\.ts$/, ".mjs"))
-
 describe("code blocks", () => {
   let errors = new Map<string, Array<string>>()
 
@@ -137,7 +110,7 @@ describe("code blocks", () => {
       })
     )
     errors = await compile()
-    await bundle()
+    await translate(blocks.map(({ file }) => join(cache, file)), programs)
   })
 
   it("compile without an error outside of them", () => {
@@ -164,7 +137,7 @@ describe("code blocks", () => {
     for (const { file, name, printed } of blocks) {
       it(name, async () => {
         assert.deepStrictEqual(errors.get(file) ?? [], [])
-        const { failed, output } = await node([program(file)])
+        const { failed, output } = await node([programOf(file, programs)])
         assert.isFalse(failed, output)
         if (printed !== undefined) assert.strictEqual(output, printed)
       })

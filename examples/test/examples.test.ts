@@ -4,7 +4,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { afterAll, assert, describe, it } from "vitest"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { programOf, translate } from "../../scripts/programs.mjs"
 
 const examples = fileURLToPath(new URL("..", import.meta.url))
 const names = readdirSync(join(examples, "src")).map((file) => file.slice(0, -".ts".length))
@@ -15,11 +16,14 @@ const programs = names.filter((name) => !name.endsWith(".test") && !names.includ
 const directory = mkdtempSync(join(tmpdir(), "allm-examples-"))
 afterAll(() => rmSync(directory, { recursive: true, force: true }))
 
-// Exactly what a reader types; a non-zero exit rejects with what the example wrote to stderr.
+const translated = fileURLToPath(new URL("../../node_modules/.cache/examples", import.meta.url))
+beforeAll(() => translate(programs.map((name) => join(examples, `src/${name}.ts`)), translated))
+
+// A non-zero exit rejects with what the example wrote to stderr. That a reader can start them is tested with the scripts.
 const run = async (name: string) => {
   const { stdout } = await promisify(execFile)(
     process.execPath,
-    ["--conditions=@allm/source", "--import", "tsx", `src/${name}.ts`],
+    [programOf(`${name}.ts`, translated)],
     // Colours would depend on the terminal. A hanging example is killed before the test gives up on it.
     {
       cwd: examples,
