@@ -4,12 +4,13 @@
 import { Message, Session, SessionStore } from "@allm/core"
 import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { programOf, translate } from "../../../scripts/programs.mjs"
 import { layer, type Place } from "./guarantees.ts"
 import { directory } from "./places.ts"
 import { start } from "./postgres.ts"
@@ -17,7 +18,9 @@ import { start } from "./postgres.ts"
 const server = await start()
 afterAll(() => typeof server === "string" ? undefined : server.stop())
 
-const program = fileURLToPath(new URL("./guarantees.ts", import.meta.url))
+const cache = fileURLToPath(new URL("../../../node_modules/.cache/sql-guarantees", import.meta.url))
+beforeAll(() => translate([fileURLToPath(new URL("guarantees.ts", import.meta.url))], cache))
+const program = programOf("guarantees.ts", cache)
 
 interface End {
   readonly signal: string | undefined
@@ -29,7 +32,7 @@ const spawn = (place: Place, ...args: ReadonlyArray<string>) =>
   Effect.async<End>((resume) => {
     execFile(
       process.execPath,
-      ["--conditions=@allm/source", "--import", "tsx", program, JSON.stringify(place), ...args],
+      [program, JSON.stringify(place), ...args],
       (error, output, problems) =>
         resume(Effect.succeed({ signal: error?.signal, output, problems: error?.signal ? "" : problems }))
     )

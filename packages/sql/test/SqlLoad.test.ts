@@ -2,20 +2,23 @@ import { Message, SessionStore } from "@allm/core"
 import { SqlSessionStore } from "@allm/sql"
 import { SqlClient } from "@effect/sql"
 import { PgClient } from "@effect/sql-pg"
-import { afterAll, assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { execPath } from "node:process"
 import { fileURLToPath } from "node:url"
+import { programOf, translate } from "../../../scripts/programs.mjs"
 import { directory, sqliteFile } from "./places.ts"
 import { start } from "./postgres.ts"
 
 const server = await start()
 afterAll(() => typeof server === "string" ? undefined : server.stop())
 
-const driver = fileURLToPath(new URL("./driver.ts", import.meta.url))
+const cache = fileURLToPath(new URL("../../../node_modules/.cache/sql-driver", import.meta.url))
+beforeAll(() => translate([fileURLToPath(new URL("driver.ts", import.meta.url))], cache))
+const driver = programOf("driver.ts", cache)
 const ids = Array.from({ length: 200 }, (_, n) => `s${n}`)
 const names = ["p0", "p1", "p2", "p3"]
 
@@ -47,7 +50,7 @@ const run = (database: string, name: string, traces: string, sessions: ReadonlyA
   Effect.async<End>((resume) => {
     const child = spawn(
       execPath,
-      ["--conditions=@allm/source", "--import", "tsx", driver, database, name, traces, ...sessions],
+      [driver, database, name, traces, ...sessions],
       { stdio: ["ignore", "ignore", "pipe"] }
     )
     let errors = ""

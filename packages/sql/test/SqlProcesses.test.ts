@@ -1,7 +1,7 @@
 import { Message, SessionStore } from "@allm/core"
 import { SqlSessionStore } from "@allm/sql"
 import { LibsqlClient } from "@effect/sql-libsql"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, beforeAll, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -9,8 +9,11 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
+import { programOf, translate } from "../../../scripts/programs.mjs"
 
-const writer = fileURLToPath(new URL("./writer.ts", import.meta.url))
+const cache = fileURLToPath(new URL("../../../node_modules/.cache/sql-writer", import.meta.url))
+beforeAll(() => translate([fileURLToPath(new URL("writer.ts", import.meta.url))], cache))
+const writer = programOf("writer.ts", cache)
 
 const directory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "allm-sql-"))),
@@ -23,9 +26,7 @@ describe("SqlSessionStore", () => {
     Effect.gen(function*() {
       const file = join(yield* directory, "a.db")
       yield* Effect.forEach([1, 2, 3], () =>
-        Effect.promise(() =>
-          promisify(execFile)(process.execPath, ["--conditions=@allm/source", "--import", "tsx", writer, file, "50"])
-        ), { concurrency: "unbounded" })
+        Effect.promise(() => promisify(execFile)(process.execPath, [writer, file, "50"])), { concurrency: "unbounded" })
       const messages = yield* Effect.flatMap(SessionStore.SessionStore, (store) =>
         Effect.forEach(["s0", "s1", "s2", "s3", "s4"], (id) =>
           Effect.map(store.load(id), ({ thread }) =>
