@@ -3,11 +3,11 @@
 // A failing step does not stop the others. The last line is "N passed, N failed": it counts tests, and one failure
 // for each command that failed without naming a test.
 import { existsSync, readFileSync, rmSync } from "node:fs"
-import { join } from "node:path"
+import { basename, join } from "node:path"
 import { consume } from "./consume.mjs"
 import { countTstyche, countVitest } from "./counts.mjs"
 import { docs } from "./docs.mjs"
-import { command, each, modulesOf, packages, root, run, sum } from "./run.mjs"
+import { command, inPairs, modulesOf, packages, root, run, sum } from "./run.mjs"
 
 const vitestReport = join(root, "node_modules/.cache/vitest.json")
 
@@ -46,15 +46,19 @@ const steps = {
   docs: () => docs({ write: false }),
 
   // What would be published: does every runtime and compiler find it?
-  publish: () =>
-    each(packages, async (cwd) => {
-      // attw does not expand the wildcard of an exports map, so it gets the modules by name.
-      const entrypoints = [".", ...modulesOf(cwd)]
-      return sum([
-        await command("publint", ["--strict"], { cwd }),
-        await command("attw", [...attwOptions, "--entrypoints", ...entrypoints], { cwd })
-      ])
-    }),
+  publish: async () =>
+    sum(
+      await inPairs(packages, async (cwd) => {
+        // attw does not expand the wildcard of an exports map, so it gets the modules by name.
+        const entrypoints = [".", ...modulesOf(cwd)]
+        const counts = sum([
+          await command("publint", ["--strict"], { cwd, quiet: true }),
+          await command("attw", [...attwOptions, "--entrypoints", ...entrypoints], { cwd, quiet: true })
+        ])
+        console.log(`${counts.failed === 0 ? "ok  " : "FAIL"} ${basename(cwd)}: publint, attw`)
+        return counts
+      })
+    ),
 
   // And what a person gets who installs it: the first program, in an empty folder.
   consume

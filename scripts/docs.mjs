@@ -8,7 +8,7 @@ import { coverage } from "./coverage.mjs"
 import { parsePage } from "./docgen.mjs"
 import { withLists } from "./llms.mjs"
 import { renderReference } from "./reference.mjs"
-import { manifestOf, modulesOf, packages, root, run, sum } from "./run.mjs"
+import { inPairs, manifestOf, modulesOf, packages, root, run, sum } from "./run.mjs"
 
 const reference = join(root, "docs/reference")
 const llms = join(root, "llms.txt")
@@ -45,17 +45,6 @@ async function docgen(cwd) {
   if (code !== 0 || written === counts.passed) return counts
   console.log(`${written} @example in src, only ${counts.passed} were run. Move them to a function or a constant.`)
   return { ...counts, failed: 1 }
-}
-
-/** Two at a time: docgen leaves half of a machine unused, and takes half a gigabyte. */
-async function inPairs(items, check) {
-  const results = []
-  const queue = items.entries()
-  const work = async () => {
-    for (const [index, item] of queue) results[index] = await check(item)
-  }
-  await Promise.all([work(), work()])
-  return results
 }
 
 function readPackage(directory) {

@@ -1,8 +1,7 @@
 /** A command in a real pseudo-terminal, whose output a real terminal interprets: what is on the screen is what a person sees. */
-import { type IPty, spawn } from "@lydell/node-pty"
+import { spawn } from "@lydell/node-pty"
 import type * as Xterm from "@xterm/headless"
 import { createRequire } from "node:module"
-import type { Socket } from "node:net"
 import { constants } from "node:os"
 import stringWidth from "string-width"
 
@@ -108,7 +107,6 @@ export const open = (
     ...(cwd === undefined ? {} : { cwd }),
     ...(env === undefined ? {} : { env })
   })
-  readToTheEnd(process)
   const frames: Array<string> = []
   const watchers = new Set<() => void>()
   let written = ""
@@ -262,18 +260,5 @@ const widths: Xterm.IUnicodeVersionProvider = {
     const width = widths.wcwidth(codepoint)
     const widthBefore = (before >> 1) & 3
     return width === 0 && widthBefore > 0 ? (widthBefore << 1) | 1 : width << 1
-  }
-}
-
-/**
- * The library stops reading 200 ms after the end of a process, even if it had no time to read what was written last. On a
- * busy machine that happens.
- */
-const readToTheEnd = (process: IPty): void => {
-  const { _socket: socket } = process as unknown as { readonly _socket: Socket }
-  const destroy = socket.destroy.bind(socket)
-  socket.destroy = () => {
-    setTimeout(destroy, 10_000).unref()
-    return socket
   }
 }

@@ -86,7 +86,7 @@ describe.concurrent("Ctrl-C in a terminal", { timeout: 90_000 }, () => {
     using world = World.make()
     const agent = new URL("./agents/stubborn.ts", import.meta.url).pathname
     await using terminal = await world.open(["chat", "--agent", agent, "go"], { ...size, command: World.fromSource })
-    await terminal.until(/running +deaf/)
+    await terminal.until(/running +deaf.*hears nobody/)
     terminal.key("ctrl-c")
     await terminal.until("Ctrl-C again leaves at once")
     terminal.key("ctrl-c")

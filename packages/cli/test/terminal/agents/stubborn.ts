@@ -5,7 +5,8 @@ import { Effect } from "effect"
 const deaf = Tool.make("deaf", {
   description: "Neither ends nor stops",
   timeout: "10 minutes",
-  handler: () => Effect.uninterruptible(Effect.never)
+  // Before it says so it does not run yet, and would stop.
+  handler: (_, { progress }) => Effect.uninterruptible(Effect.zipRight(progress("hears nobody"), Effect.never))
 })
 
 export default Fake.engine({
