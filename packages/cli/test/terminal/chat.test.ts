@@ -89,6 +89,9 @@ describe.concurrent("allm chat in a terminal", { timeout: 90_000 }, () => {
     using world = World.make()
     await using terminal = await world.open([...chat, "What is 6 * 7?"], size)
     const first = sessionIn(await terminal.until(readyAfter("6 * 7 is 42")))
+    terminal.key("up")
+    await terminal.until(/› What is 6 \* 7\?$/)
+    terminal.key("ctrl-u")
     terminal.type("/help\r")
     for (const name of ["/help", "/tools", "/save", "/resume", "/new", "/quit"]) {
       await terminal.until(new RegExp(`^ +${name} +\\S`, "m"))

@@ -128,6 +128,7 @@ const readLine = (state: State) =>
       text: Style.paint(prompt, "cyan", terminal.colour),
       kind: "chat",
       draft,
+      remembered: state.options.message,
       complete
     })
   })

@@ -144,6 +144,7 @@ const edited = (interrupted: () => void): Effect.Effect<Lines, never, Scope.Scop
     const read = (prompt: Prompt): Effect.Effect<Input> =>
       Effect.async<Input>((resume) => {
         const isChat = prompt.kind === "chat"
+        if (isChat && history.length === 0 && prompt.remembered !== undefined) history = [prompt.remembered]
         const editor = makeEditor(prompt, isChat ? history : undefined)
         const { line } = editor
         let isOver = false

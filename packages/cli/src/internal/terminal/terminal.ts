@@ -23,6 +23,8 @@ export interface Prompt {
   readonly kind: "chat" | "answer"
   /** What the line begins with. */
   readonly draft?: string | undefined
+  /** What was said before the first line, and not in one. */
+  readonly remembered?: string | undefined
   /** What a line may be completed to. */
   readonly complete?: ((line: string) => ReadonlyArray<string>) | undefined
 }
