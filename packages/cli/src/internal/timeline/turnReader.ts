@@ -20,6 +20,17 @@ type Draft = Mutable<Omit<Answer, "ended" | "outcome">> & {
   outcome: "done" | "failed" | undefined
 }
 
+/** An answer of which nothing has come yet. */
+const unheard = {
+  spoke: undefined,
+  finishReason: undefined,
+  tokens: undefined,
+  inputTokens: undefined,
+  outputTokens: undefined,
+  textLength: 0,
+  calls: 0
+} as const
+
 type Of<Tag extends Entry["_tag"]> = Extract<Entry, { readonly _tag: Tag }>
 
 export class TurnReader {
@@ -105,16 +116,10 @@ export class TurnReader {
   private opened(at: number): Draft {
     const draft: Draft = {
       began: Math.min(this.askedAt ?? at, at),
-      spoke: undefined,
+      ...unheard,
       ended: undefined,
       outcome: undefined,
       retries: this.repeats,
-      finishReason: undefined,
-      tokens: undefined,
-      inputTokens: undefined,
-      outputTokens: undefined,
-      textLength: 0,
-      calls: 0,
       message: undefined
     }
     this.askedAt = undefined
@@ -247,16 +252,10 @@ export class TurnReader {
     const began = this.askedAt ?? this.began
     return {
       began,
-      spoke: undefined,
+      ...unheard,
       ended: Math.max(ended, began),
       outcome: this.cutOff,
       retries: this.repeats,
-      finishReason: undefined,
-      tokens: undefined,
-      inputTokens: undefined,
-      outputTokens: undefined,
-      textLength: 0,
-      calls: 0,
       message: this.end?.message
     }
   }
